@@ -78,7 +78,7 @@ func TestReplyToASession(t *testing.T) {
 	}
 }
 
-func TestReplyGoesAsItsRequest(t *testing.T) {
+func TestReplyInheritsPriority(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	c, ctx := b.Client(), deadline(t)
 	work, replies := open(t, c, "work", nil), open(t, c, "orders", nil)

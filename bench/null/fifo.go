@@ -79,7 +79,7 @@ func (f *fifo) put(a arrivals) error {
 	if f.kept == 0 {
 		f.kept = f.safe
 	}
-	if f.claim.Block(f.safe) != f.claim.Block(f.kept) { // a broker frees its journal as well
+	if f.claim.Segment(f.safe) != f.claim.Segment(f.kept) { // a broker frees its journal as well
 		f.kept = f.safe
 		if err := f.log.Truncate(context.Background(), f.claim, journal.Retain{From: f.safe}); err != nil {
 			return err

@@ -50,8 +50,8 @@ var pkgRules = map[string]pkgRule{
 	"machine": {never: pure}, // the contract of all state machines
 	"queue":   {may: []string{"machine", "message", "ordering", "invariant", "queue/*"}, never: pure},
 	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
-	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
-	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
+	"filter":  {may: []string{"filter/*", "message", "amqp/codec", "limits"}, never: pure},
+	"policy":  {may: []string{"filter", "filter/*", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
 
 	// The parts of a queue. None imports the queue.
 	"queue/entries": {may: []string{"machine", "ordering"}, never: pure},
@@ -60,6 +60,9 @@ var pkgRules = map[string]pkgRule{
 	"queue/record":  {may: []string{"machine", "ordering", "queue/entries", "queue/lease"}, never: pure}, // bytes only
 	"queue/state":   {may: []string{"machine", "ordering", "invariant", "queue/entries", "queue/order", "queue/lease", "queue/record", "queue/session"}, never: pure},
 	"queue/session": {may: []string{"machine", "ordering", "queue/entries", "queue/order", "queue/lease"}, never: pure},
+
+	// The parts of the filter language. None imports filter.
+	"filter/value": {may: []string{"amqp/codec"}, never: pure},
 
 	// Objectives and measurements: numbers only.
 	"objective": {never: pure},
@@ -77,16 +80,28 @@ var pkgRules = map[string]pkgRule{
 
 	"monitor": {may: []string{"queueserver", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"broker/*", "queueserver", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		may:   []string{"broker/*", "queueserver", "queue", "stream", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
 		never: []string{"net", "os"},
 	},
 
 	"broker/catalog": {
-		may:   []string{"queueserver", "queue", "filter", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
+		may:   []string{"queueserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
 	"broker/jobs": {never: []string{"net", "os"}},
+	"broker/jobs/alerts": {
+		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "queue", "message", "amqp/codec", "objective", "policy"},
+		never: []string{"net", "os"},
+	},
+	"broker/jobs/idle": {
+		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "clock"},
+		never: []string{"net", "os"},
+	},
+	"broker/jobs/measure": {
+		may:   []string{"broker/catalog", "broker/jobs", "broker/jobs/alerts", "queueserver", "objective"},
+		never: []string{"net", "os"},
+	},
 	"broker/jobs/reclassify": {
 		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "queue", "policy"},
 		never: []string{"net", "os"},
@@ -113,7 +128,7 @@ var pkgRules = map[string]pkgRule{
 	"eventhubs":       {may: []string{"azure", "azure/*", "eventhubs/*", "amqp/*", "broker", "stream", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
 
 	"admin": {
-		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
+		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "filter/*", "policy", "objective", "budget", "limits", "web"},
 	},
 
 	// Assembly.
@@ -136,7 +151,7 @@ var pkgRules = map[string]pkgRule{
 
 	// What users run and import.
 	"cmd/triagemq": {may: []string{"cli", "cli/*"}},
-	"cli":          {may: []string{"client", "config", "entity", "access", "sas", "filter", "policy", "load"}},
+	"cli":          {may: []string{"client", "config", "entity", "access", "sas", "filter", "filter/*", "policy", "load"}},
 	"cli/entities": {may: []string{"cli", "client", "config", "apply", "entity", "policy", "server"}},
 	"cli/messages": {may: []string{"cli", "client", "entity", "policy"}},
 	"cli/host":     {may: []string{"cli", "server", "server/credentials", "config", "entity", "access", "policy", "journal", "journal/wal/repair", "vfs", "load"}},

@@ -9,14 +9,16 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/broker/jobs/alerts"
 	"github.com/triagemq/triagemq/internal/broker/jobs/forward"
+	"github.com/triagemq/triagemq/internal/broker/jobs/idle"
+	"github.com/triagemq/triagemq/internal/broker/jobs/measure"
 	"github.com/triagemq/triagemq/internal/broker/jobs/reclassify"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Broker is what the wire may ask for: the catalog of entities, and what becomes of
-// their messages.
+// Broker has the catalog of entities and the operations on their messages.
 type Broker struct {
 	*catalog.Catalog
 
@@ -27,13 +29,13 @@ type Broker struct {
 	forwarders *forward.Forwarders
 
 	reclassifier *reclassify.Reclassifier
-	alerts       *alerts
-	damages      damages
+	alerts       *alerts.Alerts
+	measuring    *measure.Measuring
 	requests     *requests
 }
 
-// Open returns a broker over recovered shards. Run must be called for messages to
-// be moved on and idle entities deleted.
+// Open returns a broker over recovered shards. Run must be called to forward messages
+// and to delete idle entities.
 func Open(shards []*queueserver.Shard, log *slog.Logger) (*Broker, error) {
 	b := &Broker{shards: shards, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
 	var err error
@@ -42,14 +44,15 @@ func Open(shards []*queueserver.Shard, log *slog.Logger) (*Broker, error) {
 	}
 	b.forwarders = forward.New(b.Catalog, b.runner)
 	b.reclassifier = reclassify.New(b.Catalog, b.runner, log)
-	b.alerts = newAlerts(b)
+	b.alerts = alerts.New(b.Catalog, b.runner, log)
+	b.measuring = measure.New(b.Catalog, shards, b.alerts)
 	for _, s := range shards {
-		s.OnDamage(b.damaged)
+		s.OnDamage(b.alerts.Damaged)
 	}
 	return b, nil
 }
 
-// entityObserver has the broker follow changes of entities.
+// entityObserver notifies the broker of changes of entities.
 type entityObserver Broker
 
 // Changed implements catalog.Observer.
@@ -64,17 +67,17 @@ func (b *entityObserver) Changed(n *catalog.Entity) {
 // Removed implements catalog.Observer.
 func (b *entityObserver) Removed(n *catalog.Entity) { b.forwarders.Unwatch(n) }
 
-// Run moves messages on, measures, classifies anew what a changed policy asks for,
-// and deletes idle entities, until ctx ends.
+// Run runs the background jobs until ctx ends: forwarding, measuring, reclassification
+// after a change of a policy, and idle deletion.
 func (b *Broker) Run(ctx context.Context) error {
 	for _, n := range b.Entities() {
 		b.forwarders.Watch(n)
 		if def := n.Definition(); def.Classified != def.PolicyRevision {
-			b.reclassifier.Add(n) // the last process did not get to the end of it
+			b.reclassifier.Add(n) // the last process did not finish it
 		}
 	}
-	b.runner.Add(newIdleDeletion(b)).WakeAfter(reapEvery)
-	b.runner.Add(measuring{b}).WakeAfter(measureEvery)
+	b.runner.Add(idle.New(b.Catalog, b.clock, b.log)).WakeAfter(idle.Every)
+	b.runner.Add(b.measuring).WakeAfter(measure.Every)
 	b.runner.Run(ctx)
 	return nil
 }
@@ -82,7 +85,7 @@ func (b *Broker) Run(ctx context.Context) error {
 // JobStats returns the figures of the background jobs.
 func (b *Broker) JobStats() []jobs.Stat { return b.runner.Stats() }
 
-// Now returns the time by which the broker decides about messages.
+// Now returns the time of the clock that the shards share.
 func (b *Broker) Now() time.Time { return b.clock.Now() }
 
 // clockOf returns the clock that the shards share.
@@ -93,7 +96,7 @@ func clockOf(shards []*queueserver.Shard) *clock.Clock {
 	return shards[0].Clock()
 }
 
-// ShardStats returns what each shard did since the start.
+// ShardStats returns the figures of each shard since the start.
 func (b *Broker) ShardStats() []queueserver.Stats {
 	stats := make([]queueserver.Stats, len(b.shards))
 	for i, s := range b.shards {

@@ -84,7 +84,7 @@ func startWith(t testing.TB, disk vfs.FS, o wal.Options) *rig {
 	return r
 }
 
-// restart stops the broker in good order and starts another on the same disk.
+// restart stops the broker cleanly and starts another on the same disk.
 func (r *rig) restart() *rig {
 	r.t.Helper()
 	r.stop()
@@ -551,7 +551,7 @@ func TestPauseSuspendsWithoutLosingAnything(t *testing.T) {
 	rec.Drain()
 	<-k.drained
 	if len(k.ds) != 0 {
-		t.Fatal("a paused queue handed out a message")
+		t.Fatal("a paused queue delivered a message")
 	}
 	if err := r.Pause(t.Context(), "q", Pause{}); err != nil {
 		t.Fatal(err)

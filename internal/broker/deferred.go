@@ -12,21 +12,19 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Deferred says how deferred messages are taken.
+// Deferred says how deferred messages are received.
 type Deferred struct {
 	Mode Mode
-	// Session is the lock that the caller has on the session they are in; zero is
-	// none.
+	// Session is the caller's lock of the session that they are in; zero is none.
 	Session queue.SessionLock
-	// MaxBytes is how large the messages may be together, unless it is a single one;
-	// zero is no limit. The others stay deferred.
+	// MaxBytes is the limit of the sizes of the messages together, unless it is a single
+	// one; zero is no limit. The others stay deferred.
 	MaxBytes int
 }
 
-// ReceiveDeferred takes deferred messages by their numbers, all of them or none. A
-// number that is given twice counts once. One that has expired is not found, and
-// dropped or dead-lettered now that it is asked for. What the caller cannot pass on it gives
-// back with Return.
+// ReceiveDeferred takes deferred messages by their sequence numbers, all of them or none.
+// A number that is given twice counts once. An expired one is not found, and is removed
+// or dead-lettered now. Deliveries that the caller cannot pass on it returns with Return.
 func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.SeqNo, o Deferred) ([]Delivery, error) {
 	n, part, err := b.Readable(addr)
 	if err != nil {
@@ -43,7 +41,7 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 	ds, err := queueserver.Do(ctx, n.Shard, queueserver.LockDeferred{Queue: n.QueueID(part), Seqs: distinct, Session: o.Session})
 	switch {
 	case err != nil:
-		Return(ds) // it may have been run, though nobody waited
+		Return(ds) // it may have run after ctx ended
 		return nil, catalog.Translate(err)
 	case o.Mode == PeekLock:
 		return o.fit(ds), nil
@@ -52,10 +50,10 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 	if err != nil || len(ds) == 0 {
 		return nil, err
 	}
-	return takeForGood(ctx, ds)
+	return removeLoaded(ctx, ds)
 }
 
-// fit returns as many of the messages as may be taken. The others go back.
+// fit returns as many of the messages as MaxBytes allows. The others are released.
 func (o *Deferred) fit(ds []Delivery) []Delivery {
 	size := 0
 	for i := range ds {
@@ -68,14 +66,14 @@ func (o *Deferred) fit(ds []Delivery) []Delivery {
 	return ds
 }
 
-// load reads as many of the messages as may be taken for good. The others go back.
+// load reads as many of the messages as MaxBytes allows. The others are released.
 func (o *Deferred) load(ds []Delivery) ([]Delivery, error) {
 	var loaded []Delivery
 	size := 0
 	for i := range ds {
 		m, err := ds[i].Message()
 		if errors.Is(err, ErrMessageNotFound) {
-			continue // it cannot be read, and has become a dead letter
+			continue // unreadable: it has become a dead letter
 		}
 		if err != nil {
 			Return(append(loaded, ds[i:]...))
@@ -91,10 +89,10 @@ func (o *Deferred) load(ds []Delivery) ([]Delivery, error) {
 	return loaded, nil
 }
 
-// takeForGood removes messages that are locked and loaded. If ctx ends first, they
-// are given back.
-func takeForGood(ctx context.Context, ds []Delivery) ([]Delivery, error) {
-	var decided atomic.Bool // by whoever is first: the answer, or the end of ctx
+// removeLoaded removes messages that are locked and loaded. If ctx ends first, they are
+// returned.
+func removeLoaded(ctx context.Context, ds []Delivery) ([]Delivery, error) {
+	var decided atomic.Bool // set by the first of the two: the answer, or the end of ctx
 	answer := make(chan []Delivery, 1)
 	err := queueserver.TakeForGood(ds, queue.Deferred, func(taken []Delivery, err error) {
 		if decided.CompareAndSwap(false, true) {
@@ -117,14 +115,14 @@ func takeForGood(ctx context.Context, ds []Delivery) ([]Delivery, error) {
 	return nil, context.Cause(ctx)
 }
 
-// Return gives deliveries back that reached nobody: nothing counts against the
-// messages, and those that were taken for good are in their place again. Each may
-// be given back once. It never blocks.
+// Return returns deliveries that reached no receiver: delivery counts are unchanged, and
+// messages that were received and deleted are stored again in their old position. Each
+// may be returned once. It never blocks.
 func Return(ds []Delivery) {
-	// A shard that has stopped keeps no locks; what it has removed stays removed.
+	// A shard that has stopped has no locks; what it has removed stays removed.
 	_ = queueserver.Return(ds)
 }
 
-// ReturnFailed gives deliveries back that the receiver can never take, which counts
-// as a failed delivery. It never blocks.
+// ReturnFailed returns deliveries that the receiver can never accept, which counts as a
+// failed delivery. It never blocks.
 func ReturnFailed(ds []Delivery) { _ = queueserver.ReturnFailed(ds) }

@@ -4,7 +4,7 @@ package broker
 
 import "github.com/triagemq/triagemq/internal/broker/catalog"
 
-// The errors of the broker. Package catalog says what each means.
+// The errors of the broker. Package catalog explains each.
 var (
 	ErrNotFound        = catalog.ErrNotFound
 	ErrExists          = catalog.ErrExists

@@ -18,34 +18,34 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Explanation says why a message is where it is and when it should start.
+// Explanation explains the position of a message and estimates its delivery.
 type Explanation struct {
 	Entity     string      `json:"entity"`
 	Seq        queue.SeqNo `json:"sequenceNumber"`
 	State      string      `json:"state"`
 	Class      string      `json:"class"` // empty is none
-	Why        string      `json:"why"`   // it is in that class and has that level
+	Why        string      `json:"why"`   // explains class and level
 	Level      queue.Level `json:"level"`
 	Rank       int         `json:"rank"` // effective level now
 	Discipline string      `json:"discipline"`
 	Within     string      `json:"levelOrder"` // the order inside its level
-	Saturated  bool        `json:"saturated"`  // levels have shares for the time being
+	Saturated  bool        `json:"saturated"`  // levels are served by weight at present
 	EnqueuedAt time.Time   `json:"enqueuedAt"`
-	Since      *time.Time  `json:"orderTime,omitempty"` // from when its age counts, of a reply
+	Since      *time.Time  `json:"orderTime,omitempty"` // order time of a reply
 	Waited     float64     `json:"waited"`              // seconds
 	Failures   uint32      `json:"failures"`
 
-	Boost *Boost `json:"boostedBy,omitempty"` // its session goes as something better
+	Boost *Boost `json:"boostedBy,omitempty"` // message that advances its session
 
-	Ahead   int     `json:"ahead"` // messages that go first
+	Ahead   int     `json:"ahead"` // messages that are delivered before it
 	AheadBy []Ahead `json:"aheadBy"`
 
-	BlockedBy    string     `json:"blockedBy,omitempty"` // what keeps it from being handed out
+	BlockedBy    string     `json:"blockedBy,omitempty"` // why it cannot be delivered now
 	BlockedUntil *time.Time `json:"blockedUntil,omitempty"`
 	Consumers    int        `json:"consumers"`
 
-	// Start is the estimate, in seconds from now; nil is that there is none.
-	// Arithmetic says how it was made, or why it could not be.
+	// Start is the estimate, in seconds from now; nil is none. Calculation explains it, or
+	// why there is none.
 	Start       *float64 `json:"start"`
 	Calculation string   `json:"calculation"`
 
@@ -59,15 +59,15 @@ type Boost struct {
 	Rank  int         `json:"rank"` // effective level now
 }
 
-// Ahead is how many messages of a level go first.
+// Ahead is how many messages of a level are delivered before.
 type Ahead struct {
 	Level   queue.Level `json:"level"`
 	Classes []string    `json:"classes"` // that have the level
 	Count   int         `json:"count"`
 }
 
-// Explain says why the message with that number is where it is. It looks at every
-// message that waits, in steps, so it is for people, not for programs.
+// Explain explains the position of the message with that sequence number. It visits every
+// ready message, in steps, so it is for people, not for programs.
 func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Explanation, error) {
 	n, part, err := b.Readable(addr)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 	return x, nil
 }
 
-// setPosition says where the message is and who is before it.
+// setPosition sets the effective level and the messages before it.
 func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
 	x.State = [...]string{"waiting", "deferred", "scheduled", "locked"}[pos.State]
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
@@ -115,7 +115,7 @@ func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
 	}
 }
 
-// setBlocked says what keeps the message from being handed out, if anything does.
+// setBlocked sets why the message cannot be delivered now, if it cannot.
 func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
 	switch pos.BlockedBy {
 	case queue.BlockedByLock:
@@ -123,7 +123,7 @@ func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
 	case queue.BlockedBySchedule:
 		x.BlockedBy = "it is scheduled for later"
 	case queue.BlockedByDeferral:
-		x.BlockedBy = "it was deferred and comes only to who asks for its number"
+		x.BlockedBy = "it is deferred; receive it by its sequence number"
 	case queue.BlockedByPause:
 		x.BlockedBy = "receiving is paused"
 		if !def.Properties.Status.CanReceive() {
@@ -132,9 +132,9 @@ func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
 	case queue.BlockedBySession:
 		x.BlockedBy = fmt.Sprintf("its session %q is locked by a consumer", pos.Session)
 	case queue.BlockedByCap:
-		x.BlockedBy = fmt.Sprintf("its key %q has as many messages in flight as it may", pos.Key)
+		x.BlockedBy = fmt.Sprintf("its fair key %q has reached its concurrency limit", pos.Key)
 	case queue.BlockedByRate:
-		x.BlockedBy = fmt.Sprintf("its key %q was served as often as it may", pos.Key)
+		x.BlockedBy = fmt.Sprintf("its fair key %q has reached its rate limit", pos.Key)
 	default:
 		if x.Consumers == 0 {
 			x.BlockedBy = "no consumer is attached"
@@ -145,8 +145,8 @@ func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
 	}
 }
 
-// estimate says when the message should start: what is ahead of it, at the speed
-// at which messages were worked off lately.
+// estimate estimates when the message is delivered: the messages before it, at the recent
+// rate of completion.
 func (x *Explanation) estimate(pos queue.Position, rate float64) {
 	switch {
 	case pos.BlockedBy == queue.BlockedByLock:
@@ -175,20 +175,20 @@ func (x *Explanation) estimate(pos queue.Position, rate float64) {
 	x.Calculation = fmt.Sprintf("%d ahead / %.3g completed per second = %s", x.Ahead, rate, brief(s))
 }
 
-// Text reads like the answer of a colleague.
+// Text returns the explanation in sentences.
 func (x Explanation) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Message %d of %s is %s, since %s (%s).\n", x.Seq, x.Entity, x.State,
 		x.EnqueuedAt.Format(time.RFC3339), brief(x.Waited))
 	fmt.Fprintf(&b, "Why this priority: %s.\n", x.Why)
 	if x.Since != nil {
-		fmt.Fprintf(&b, "Its age counts from %s, when the request came that it answers.\n", x.Since.Format(time.RFC3339))
+		fmt.Fprintf(&b, "Its age counts from %s, when the request arrived that it answers.\n", x.Since.Format(time.RFC3339))
 	}
 	if x.Rank != int(x.Level) {
-		fmt.Fprintf(&b, "By waiting it has risen from level %d to %d.\n", x.Level, x.Rank)
+		fmt.Fprintf(&b, "Aging raised it from level %d to %d.\n", x.Level, x.Rank)
 	}
 	if l := x.Boost; l != nil {
-		fmt.Fprintf(&b, "Its session goes as level %d, lifted by message %d.\n", l.Rank, l.By)
+		fmt.Fprintf(&b, "Its session is ranked at level %d because of message %d.\n", l.Rank, l.By)
 	}
 	if x.Failures > 0 {
 		fmt.Fprintf(&b, "It was delivered and failed %s before.\n", times(int(x.Failures)))
@@ -197,7 +197,7 @@ func (x Explanation) Text() string {
 		b.WriteString(x.aheadText())
 	}
 	if x.BlockedBy != "" {
-		fmt.Fprintf(&b, "What holds it: %s", x.BlockedBy)
+		fmt.Fprintf(&b, "Blocked: %s", x.BlockedBy)
 		if x.BlockedUntil != nil {
 			fmt.Fprintf(&b, ", until %s", x.BlockedUntil.Format(time.RFC3339))
 		}
@@ -223,7 +223,7 @@ func (x Explanation) aheadText() string {
 	return fmt.Sprintf("Ahead of it (%s): %s.\n", x.mode(), strings.Join(parts, ", "))
 }
 
-// mode is the order that holds now.
+// mode is the order that is in force.
 func (x Explanation) mode() string {
 	text := x.Discipline
 	if x.Saturated {
@@ -242,7 +242,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// brief writes seconds as people say them.
+// brief formats seconds with few digits.
 func brief(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {

@@ -68,7 +68,7 @@ func TestExplainWhatHoldsAMessage(t *testing.T) {
 		if !strings.Contains(x.BlockedBy, held) || held == "" && x.BlockedBy != "" {
 			t.Errorf("message %d of %s: held by %q, want %q", seq, addr, x.BlockedBy, held)
 		}
-		if held != "" && !strings.Contains(x.Text(), "What holds it: "+x.BlockedBy) {
+		if held != "" && !strings.Contains(x.Text(), "Blocked: "+x.BlockedBy) {
 			t.Errorf("%q is missing in\n%s", x.BlockedBy, x.Text())
 		}
 	}
@@ -77,7 +77,7 @@ func TestExplainWhatHoldsAMessage(t *testing.T) {
 	rec, k := r.receive("q", 1, ReceiverOptions{})
 	<-k.ds
 	wantHeld("q", 1, "a consumer has it locked")
-	wantHeld("q", 2, `its key "x" has as many messages in flight as it may`)
+	wantHeld("q", 2, `its fair key "x" has reached its concurrency limit`)
 	r.send("q", msg("c", "tenant", "y"))
 	wantHeld("q", 3, "")
 	if err := r.Pause(t.Context(), "q", Pause{Receiving: true}); err != nil {
@@ -102,7 +102,7 @@ func TestExplainALiftedSession(t *testing.T) {
 	if want := (Boost{By: 3, Level: 8, Rank: 8}); x.Boost == nil || *x.Boost != want || x.Ahead != 0 {
 		t.Errorf("lifted %+v, %d ahead, want %+v and nothing", x.Boost, x.Ahead, want)
 	}
-	if want := "Its session goes as level 8, lifted by message 3.\n"; !strings.Contains(x.Text(), want) {
+	if want := "Its session is ranked at level 8 because of message 3.\n"; !strings.Contains(x.Text(), want) {
 		t.Errorf("%q is missing in\n%s", want, x.Text())
 	}
 	for seq, ahead := range map[queue.SeqNo]queue.Level{2: 8, 3: 2} {

@@ -98,7 +98,7 @@ func TestHopsAreCarriedThroughTopics(t *testing.T) {
 }
 
 // B1: dead letters are forwarded too, and no check refuses a loop that needs them.
-// Its hops are counted, and what has too many is put aside, not tried for ever.
+// Its hops are counted, and a message with too many becomes a dead letter, and is not retried without limit.
 func TestHopsAreCarriedThroughDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)
@@ -130,7 +130,7 @@ func TestHopsAreCarriedThroughDeadLetters(t *testing.T) {
 }
 
 // B1: a dead letter that has been forwarded too often is put aside; before it was
-// tried each second for ever and kept the others from being forwarded.
+// tried each second without limit and kept the others from being forwarded.
 func TestDeadLetterWithTooManyHopsIsPutAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)

@@ -148,7 +148,7 @@ func TestForwardedDeadLettersWaitForTheirTarget(t *testing.T) {
 	})
 }
 
-// B3: a class that the target turns away for now does not hold up the others.
+// B3: a class that the target throttles does not delay the others.
 func TestForwardGoesOnBesideAThrottledClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)
@@ -163,7 +163,7 @@ func TestForwardGoesOnBesideAThrottledClass(t *testing.T) {
 		wantBodies(t, "to", r.take("to"), "p", "f0")
 		time.Sleep(5 * time.Minute)
 		late := r.take("to")
-		slices.Sort(late) // whoever tries first when there is room
+		slices.Sort(late) // in the order of the retries when there is space
 		wantBodies(t, "to", late, "f1", "f2")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/broker/jobs/idle"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -24,15 +25,15 @@ func (r *rig) exists(addr string) bool {
 	return err == nil
 }
 
-// wantIdle checks that an entity is there for as long as it may be, counted from
+// wantIdle checks that an entity exists for its auto-delete time, counted from
 // now, and gone soon after. It sleeps as its bubble does.
 func (r *rig) wantIdle(addr string, sleep func(time.Duration)) {
 	r.t.Helper()
-	sleep(shortIdle - 2*reapEvery)
+	sleep(shortIdle - 2*idle.Every)
 	if !r.exists(addr) {
 		r.t.Fatalf("%s was deleted before its time", addr)
 	}
-	sleep(4 * reapEvery)
+	sleep(4 * idle.Every)
 	if r.exists(addr) {
 		r.t.Fatalf("%s is idle, and was not deleted", addr)
 	}
@@ -101,7 +102,7 @@ func TestTopicIsInUseWithItsSubscriptions(t *testing.T) {
 	}
 }
 
-// B4: a topic whose subscription forwards has a reader for ever.
+// B4: a topic whose subscription forwards always has a reader.
 func TestTopicThatFeedsAForwardIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)
@@ -171,14 +172,15 @@ func TestReceiverOfAQueueIsUseToItsEnd(t *testing.T) {
 func TestUseAtTheLastMomentKeepsAnEntity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)
-		idle := entity.Duration(shortIdle)
-		r.queue(entity.Queue{Name: "q", AutoDeleteOnIdle: idle})
-		r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s", AutoDeleteOnIdle: idle})
+		life := entity.Duration(shortIdle)
+		r.queue(entity.Queue{Name: "q", AutoDeleteOnIdle: life})
+		r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s", AutoDeleteOnIdle: life})
+		del := idle.New(r.Catalog, r.clock, r.log)
 		r.send("q", msg("m"))
 		r.send("t", msg("m"))
 		r.receive("t/Subscriptions/s", 0, ReceiverOptions{})
 		for _, addr := range []string{"q", "t/Subscriptions/s"} {
-			r.expire(t.Context(), r.Entity(addr), time.Time{})
+			del.Delete(t.Context(), r.Entity(addr), time.Time{})
 			if !r.exists(addr) {
 				t.Errorf("%s was deleted", addr)
 			}

@@ -444,7 +444,7 @@ func TestPoliciesBeyondALimitAreRefused(t *testing.T) {
 	}
 }
 
-// Number 12: what is published straight into dead letters counts, too. Whoever may
+// Number 12: what is published straight into dead letters counts, too. A client that may
 // send could fill the disk with messages that a subscription cannot take.
 func TestDeadLettersByPublishingAreBounded(t *testing.T) {
 	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 4 << 20})

@@ -17,8 +17,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Settle decides about messages by token alone, whoever received them. Where there are
-// sessions it takes the lock of the session too, one of held: a token can be guessed.
+// Settle settles messages by token alone, on behalf of any receiver. In a session queue it
+// needs the lock of the session too, one of held: a token can be guessed.
 func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, o Outcome, held ...queue.SessionLock) error {
 	n, part, err := b.Readable(addr)
 	if err != nil {
@@ -40,8 +40,8 @@ func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, 
 	}
 }
 
-// first returns the first of the errors of a settlement, and how many there are
-// besides: there may be thousands, and they say the same.
+// first returns the first of the errors of a settlement, and how many others there are:
+// there may be thousands with the same text.
 func first(errs []error) error {
 	var err error
 	n := 0
@@ -57,7 +57,7 @@ func first(errs []error) error {
 	return err
 }
 
-// Renew extends message locks and returns until when each holds. For held see Settle.
+// Renew extends message locks and returns when each ends. For held see Settle.
 func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token, held ...queue.SessionLock) ([]time.Time, error) {
 	n, part, err := b.Readable(addr)
 	if err != nil {
@@ -67,10 +67,10 @@ func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token, h
 	return until, catalog.Translate(err)
 }
 
-// Peek shows messages in the order of their numbers, from the first that is not
-// below from, whatever their state.
+// Peek returns messages in any state in sequence order, from the first that is not below
+// from.
 func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max int, session *string) ([]Delivery, error) {
-	n, sub, err := b.Find(addr) // a topic can be peeked: at what it holds back
+	n, sub, err := b.Find(addr) // a topic can be peeked: at its stored messages
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +79,9 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 	return found.Messages, err
 }
 
-// RenewSession extends a session lock that one of the receivers holds; see
-// Receiver.SessionLock. Who has lost it does not speak for the session any more,
-// whoever has it now: ErrSessionLockLost.
+// RenewSession extends a session lock that one of the receivers has; see
+// Receiver.SessionLock. ErrSessionLockLost if the lock is lost, even if another receiver
+// of the same client has the session now.
 func (b *Broker) RenewSession(ctx context.Context, addr string, lock queue.SessionLock) (time.Time, error) {
 	n, part, err := b.Readable(addr)
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *Broker) SessionState(ctx context.Context, addr string, lock queue.Sessi
 }
 
 // SetSessionState sets the state of the session of a lock; nil clears it.
-// ErrSessionLockLost if the lock does not hold any more.
+// ErrSessionLockLost if the lock is not valid any more.
 func (b *Broker) SetSessionState(ctx context.Context, addr string, lock queue.SessionLock, state []byte) error {
 	if err := catalog.CheckName("session id", lock.ID); err != nil {
 		return err
@@ -130,21 +130,21 @@ func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, ski
 		return nil, catalog.Translate(err)
 	}
 	slices.Sort(ids)
-	ids = slices.Compact(ids) // one that ended and began anew while they were listed
+	ids = slices.Compact(ids) // a session that ended and began again meanwhile
 	ids = ids[min(max(skip, 0), len(ids)):]
 	return slices.Clip(ids[:min(max(top, 0), len(ids))]), nil
 }
 
-// DeleteMessages removes up to max unlocked messages that were enqueued before a
-// time, oldest first, and returns how many. Those that come while it is at work stay.
-// An error does not undo what was removed before.
+// DeleteMessages removes up to max unlocked messages that were enqueued before a time,
+// oldest first, and returns how many. Messages that arrive meanwhile stay. An error does
+// not undo what was removed before.
 func (b *Broker) DeleteMessages(ctx context.Context, addr string, before time.Time, max int) (int, error) {
 	n, part, err := b.Readable(addr)
 	if err != nil {
 		return 0, err
 	}
-	gone, err := queueserver.Do(ctx, n.Shard, queueserver.Purge{Queue: n.QueueID(part), Before: before, Max: max})
-	return gone, catalog.Translate(err)
+	removed, err := queueserver.Do(ctx, n.Shard, queueserver.Purge{Queue: n.QueueID(part), Before: before, Max: max})
+	return removed, catalog.Translate(err)
 }
 
 // Purge removes all unlocked messages and returns how many.
@@ -158,8 +158,8 @@ func (b *Broker) Remove(ctx context.Context, addr string, seqs []queue.SeqNo) er
 	return cmp.Or(err, catalog.Translate(errors.Join(errs...)))
 }
 
-// RemoveUnlocked removes those of the messages that are there and not locked, and
-// returns how many.
+// RemoveUnlocked removes those of the messages that exist and are not locked, and returns
+// how many.
 func (b *Broker) RemoveUnlocked(ctx context.Context, addr string, seqs []queue.SeqNo) (int, error) {
 	if len(seqs) == 0 {
 		return 0, nil
@@ -177,7 +177,7 @@ func (b *Broker) RemoveUnlocked(ctx context.Context, addr string, seqs []queue.S
 	return n, nil
 }
 
-// removeMessages removes single messages; errs is nil if all are gone now, else it has
+// removeMessages removes single messages; errs is nil if all are removed now, else it has
 // an error or nil for each.
 func (b *Broker) removeMessages(ctx context.Context, addr string, seqs []queue.SeqNo) (errs []error, err error) {
 	n, part, err := b.Readable(addr)
@@ -188,7 +188,7 @@ func (b *Broker) removeMessages(ctx context.Context, addr string, seqs []queue.S
 	return errs, catalog.Translate(err)
 }
 
-// Runtime tells what an entity is like at the moment.
+// Runtime returns the counts and times of an entity.
 func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	n, _, err := b.Find(addr)
 	if err != nil {
@@ -197,7 +197,7 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	def := n.Definition()
 	rt := Runtime{CreatedAt: def.Created, UpdatedAt: def.Updated, UnknownPriorities: def.Classifier.Unknown.Load()}
 	if rt.AccessedAt = n.Accessed(); rt.AccessedAt.IsZero() && n.Kind == KindSubscription {
-		rt.AccessedAt = def.Created // as the service tells it; queues and topics have none yet
+		rt.AccessedAt = def.Created // as Service Bus does; queues and topics have none yet
 	}
 	if n.Kind == KindTopic {
 		rt.Subscriptions = len(b.SubscriptionsOf(n))

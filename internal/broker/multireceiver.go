@@ -21,48 +21,47 @@ type SourceSelection uint8
 const (
 	// ByOrder serves the first queue, in the order given, that has a message.
 	ByOrder SourceSelection = iota
-	// ByLevel serves the queue whose next message, by its own discipline and of
-	// the levels that the receiver wants, has the highest level; among equals
-	// the first in the order given.
+	// ByLevel serves the queue whose next message, by its own discipline and of the levels
+	// that the receiver accepts, has the highest level; among equals the first in the order
+	// given.
 	ByLevel
 )
 
-// MultiReceiverSink takes what a Set delivers. Its methods are called in order from the
-// set's own goroutine and must return at once.
+// MultiReceiverSink gets the messages of a MultiReceiver. Its methods are called in order
+// from the receiver's own goroutine and must not block.
 type MultiReceiverSink interface {
-	// Deliver hands over a message of the queue with that place in the set.
+	// Deliver delivers a message of the queue with that index.
 	Deliver(source int, d Delivery)
 	// Drained answers Drain.
 	Drained()
-	// Ended says that the set is over.
+	// Ended says that the receiver has ended.
 	Ended(err error)
 }
 
-// MultiReceiver receives from several queues as if they were one. It looks at them by its
-// rule, takes from the first that has something, and when all are empty waits at
-// all of them at once: an idle set costs nothing.
+// MultiReceiver receives from several queues as if they were one. It probes them in the
+// order of its selection and takes from the first that has a message. When all are empty
+// it waits for all of them at once: an idle receiver costs nothing.
 //
-// Queues of one set may lie in different shards, so two of them can answer a wait
-// at the same moment. What is more than was asked for goes back to its place,
-// uncounted, before anybody has seen it.
+// The queues may be in different shards, so two of them can answer a wait at the same
+// time. Excess deliveries are released without incrementing the delivery count.
 type MultiReceiver struct {
 	sink    MultiReceiverSink
 	rule    SourceSelection
 	sources []*setSource
 
 	mu     sync.Mutex
-	limit  uint64        // guarded by mu; messages the sink takes in all
-	given  uint64        // guarded by mu; messages the sink was given
-	drain  bool          // guarded by mu; the sink wants its answer
+	limit  uint64        // guarded by mu; messages that the sink accepts in all
+	given  uint64        // guarded by mu; messages delivered to the sink
+	drain  bool          // guarded by mu; Drain is not answered yet
 	events []setEvent    // guarded by mu
-	over   bool          // guarded by mu; nobody looks at events any more
-	wake   chan struct{} // capacity 1: look again
+	over   bool          // guarded by mu; events are not read any more
+	wake   chan struct{} // capacity 1: notifies run
 
 	cancel context.CancelCauseFunc
 	done   sync.WaitGroup
 }
 
-// setEvent is what a source has to say.
+// setEvent is an event of a source.
 type setEvent struct {
 	source  int
 	ds      []Delivery
@@ -70,25 +69,25 @@ type setEvent struct {
 	ended   error
 }
 
-// setSource is one queue of a set. It is a Sink.
+// setSource is one queue of a MultiReceiver. It is a Sink.
 type setSource struct {
 	set   *MultiReceiver
 	index int
 	n     *catalog.Entity
 	part  queueserver.SubQueue
 	rec   *Receiver
-	seen  uint64 // owned by the set's goroutine; deliveries it has had
+	seen  uint64 // owned by run; deliveries so far
 }
 
-// OpenSet attaches a receiver to queues or subscriptions, at least one, in order
-// of preference. Messages are locked; the options' Mode, sessions and Sink are not
-// for sets. It is given nothing before Allow.
+// OpenSet attaches a receiver to queues or subscriptions, at least one, in order of
+// preference. Messages are locked; Mode, sessions and Sink of the options are not
+// supported. It gets no message before SetDeliveryLimit.
 func (b *Broker) OpenSet(ctx context.Context, addrs []string, rule SourceSelection, o ReceiverOptions, sink MultiReceiverSink) (*MultiReceiver, error) {
 	if len(addrs) == 0 {
-		return nil, fmt.Errorf("%w: a set needs at least one queue", ErrInvalid)
+		return nil, fmt.Errorf("%w: a receiver needs at least one queue", ErrInvalid)
 	}
 	if o.Mode != PeekLock || o.Session != nil || o.NextSession {
-		return nil, fmt.Errorf("%w: a set locks messages and knows no sessions", ErrNotAllowed)
+		return nil, fmt.Errorf("%w: a receiver over several queues supports peek-lock without sessions only", ErrNotAllowed)
 	}
 	s := &MultiReceiver{sink: sink, rule: rule, wake: make(chan struct{}, 1)}
 	for i, addr := range addrs {
@@ -114,23 +113,24 @@ func (b *Broker) OpenSet(ctx context.Context, addrs []string, rule SourceSelecti
 	return s, nil
 }
 
-var errSetClosed = errors.New("broker: set closed")
+var errSetClosed = errors.New("broker: receiver closed")
 
-// SetDeliveryLimit lets the sink have messages up to the total-th since the set was opened.
+// SetDeliveryLimit allows the sink messages up to the total-th since the receiver was
+// opened.
 func (s *MultiReceiver) SetDeliveryLimit(total uint64) {
 	s.mu.Lock()
 	s.limit = total
 	s.mu.Unlock()
-	s.ring()
+	s.notify()
 }
 
-// Drain has the sink given what there is and then told that it is Drained; what
-// was left of the allowance is void.
+// Drain delivers what is ready, up to the delivery limit, and then calls Drained; the
+// unused rest of the limit is canceled.
 func (s *MultiReceiver) Drain() {
 	s.mu.Lock()
 	s.drain = true
 	s.mu.Unlock()
-	s.ring()
+	s.notify()
 }
 
 // draining reports whether the sink waits for the answer to Drain.
@@ -140,7 +140,7 @@ func (s *MultiReceiver) draining() bool {
 	return s.drain
 }
 
-// drained answers Drain, if that was asked.
+// drained answers Drain, if it was called.
 func (s *MultiReceiver) drained() bool {
 	s.mu.Lock()
 	asked := s.drain
@@ -154,25 +154,25 @@ func (s *MultiReceiver) drained() bool {
 	return asked
 }
 
-// Source returns the path of the queue with that place in the set.
+// Source returns the path of the queue with that index.
 func (s *MultiReceiver) Source(i int) string { return s.sources[i].n.Path }
 
-// ID is that of the queue with that place in the set; see Address.
+// ID is that of the queue with that index; see Address.
 func (s *MultiReceiver) ID(i int) uint64 { return uint64(s.sources[i].n.ID) }
 
-// Settle decides about a message of one of the set's queues.
+// Settle settles messages of one of the queues.
 func (s *MultiReceiver) Settle(source int, tokens []queue.Token, o Outcome, done func([]error)) {
 	s.sources[source].rec.Settle(tokens, o, done)
 }
 
-// Close ends the set and waits for its goroutine. Message locks stay.
+// Close ends the receiver and waits for its goroutine. Message locks stay.
 func (s *MultiReceiver) Close() {
 	s.cancel(errSetClosed)
 	s.done.Wait()
 }
 
-// finish gives back what came and was not looked at. What still comes goes back as
-// it does.
+// finish releases the deliveries that were not read, and from now on every delivery as it
+// arrives.
 func (s *MultiReceiver) finish() {
 	s.mu.Lock()
 	events := s.events
@@ -189,10 +189,10 @@ func (s *MultiReceiver) closeSources() {
 	}
 }
 
-func (s *MultiReceiver) ring() {
+func (s *MultiReceiver) notify() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // a look is due
+	default: // run is notified already
 	}
 }
 
@@ -216,11 +216,11 @@ func (s *MultiReceiver) post(e setEvent) {
 		Return(e.ds)
 		return
 	}
-	s.ring()
+	s.notify()
 }
 
-// room is how many messages the sink takes now.
-func (s *MultiReceiver) room() uint64 {
+// availableCredit is how many messages the sink accepts now.
+func (s *MultiReceiver) availableCredit() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limit - min(s.given, s.limit)
@@ -229,12 +229,12 @@ func (s *MultiReceiver) room() uint64 {
 // run serves the sink until ctx ends or a source does.
 func (s *MultiReceiver) run(ctx context.Context) error {
 	for {
-		for s.room() == 0 && !s.drained() {
+		for s.availableCredit() == 0 && !s.drained() {
 			if _, err := s.next(ctx); err != nil {
 				return err
 			}
 		}
-		if s.room() == 0 {
+		if s.availableCredit() == 0 {
 			continue
 		}
 		served, err := s.probe(ctx)
@@ -242,7 +242,7 @@ func (s *MultiReceiver) run(ctx context.Context) error {
 			return err
 		}
 		if served || s.drained() {
-			continue // begin again with the best queue
+			continue // start again with the best queue
 		}
 		if err := s.wait(ctx); err != nil {
 			return err
@@ -250,7 +250,7 @@ func (s *MultiReceiver) run(ctx context.Context) error {
 	}
 }
 
-// next waits for something to happen and hands over what came.
+// next waits for events and returns them.
 func (s *MultiReceiver) next(ctx context.Context) ([]setEvent, error) {
 	select {
 	case <-s.wake:
@@ -273,7 +273,7 @@ func (s *MultiReceiver) next(ctx context.Context) ([]setEvent, error) {
 	return events, nil
 }
 
-// take gives the sink what it has room for and returns the rest to its place.
+// take delivers up to the available credit to the sink and releases the others.
 func (s *MultiReceiver) take(source int, ds []Delivery) {
 	src := s.sources[source]
 	src.seen += uint64(len(ds))
@@ -296,8 +296,8 @@ func (s *MultiReceiver) take(source int, ds []Delivery) {
 	}
 }
 
-// probe asks the queues one after the other, best first, for one message, and
-// reports whether one gave it.
+// probe asks the queues one after the other, best first, for one message, and reports
+// whether there was one.
 func (s *MultiReceiver) probe(ctx context.Context) (bool, error) {
 	for _, src := range s.ranked(ctx) {
 		before := src.seen
@@ -317,7 +317,7 @@ func (s *MultiReceiver) probe(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// ranked returns the sources in the order in which the rule asks them.
+// ranked returns the sources in the order in which they are probed.
 func (s *MultiReceiver) ranked(ctx context.Context) []*setSource {
 	if s.rule == ByOrder {
 		return s.sources
@@ -325,7 +325,7 @@ func (s *MultiReceiver) ranked(ctx context.Context) []*setSource {
 	best := make([]int, len(s.sources)) // level of the next message, -1 if none
 	for i, src := range s.sources {
 		best[i] = -1
-		// A source that cannot be asked ranks last and says why when probed.
+		// A source that cannot be asked ranks last and returns its error when probed.
 		next, err := queueserver.Do(ctx, src.n.Shard, queueserver.NextLevel{Queue: src.n.QueueID(src.part), Take: src.rec.take})
 		if err == nil && next.Found {
 			best[i] = int(next.Level)
@@ -336,15 +336,15 @@ func (s *MultiReceiver) ranked(ctx context.Context) []*setSource {
 	return ranked
 }
 
-// wait stands at all queues at once until one of them gives a message, and then
-// stops standing at them.
+// wait waits for a message of any queue with a limit of one for each, and then cancels
+// these limits.
 func (s *MultiReceiver) wait(ctx context.Context) error {
 	var before uint64
 	for _, src := range s.sources {
 		before += src.seen
 		src.rec.SetDeliveryLimit(src.seen + 1)
 	}
-	for s.room() > 0 && !s.draining() {
+	for s.availableCredit() > 0 && !s.draining() {
 		if _, err := s.next(ctx); err != nil {
 			return err
 		}

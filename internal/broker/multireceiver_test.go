@@ -151,7 +151,7 @@ func TestSetDrains(t *testing.T) {
 	}
 }
 
-// By level counts what a queue would hand out: not what the receiver does not want,
+// By level counts what a queue would deliver: not what the receiver does not want,
 // nor what stands behind something else by the discipline of its queue.
 func TestSetByLevelCountsWhatCanBeHandedOut(t *testing.T) {
 	r := start(t)
@@ -228,7 +228,7 @@ func TestSetThatEndsGivesBackWhatWaits(t *testing.T) {
 	s.mu.Lock() // both at once, the end first
 	s.events = append(s.events, setEvent{source: 0, ended: ErrNotFound}, setEvent{source: 1, ds: []Delivery{d}})
 	s.mu.Unlock()
-	s.ring()
+	s.notify()
 	if err := <-s.sink.(*setSink).ended; err == nil {
 		t.Fatal("it ended without a reason")
 	}

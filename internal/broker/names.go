@@ -10,23 +10,23 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// What of the catalog the wire knows by the broker's name.
+// The names of the catalog that callers of the broker use.
 type (
-	// Address is where a name leads.
+	// Address is the result of resolving a name.
 	Address = catalog.Address
 	// Kind is what an entity is.
 	Kind = catalog.Kind
-	// Pause suspends sending or receiving without losing anything.
+	// Pause suspends sending or receiving. No message is lost.
 	Pause = catalog.Pause
-	// PolicyState is the policy of a queue or subscription as it stands.
+	// PolicyState is the present policy of a queue or subscription.
 	PolicyState = catalog.PolicyState
-	// RuleMatch says what one rule would do with a message.
+	// RuleMatch is the result of one rule for a message.
 	RuleMatch = catalog.RuleMatch
 	// Outcome settles a message.
 	Outcome = catalog.Outcome
-	// Disposition is what a consumer decides about a message.
+	// Disposition is how a consumer settles a message.
 	Disposition = catalog.Disposition
-	// ThrottledError rejects a message for now, by class. It unwraps to ErrBusy.
+	// ThrottledError rejects messages of a class until a retry. It unwraps to ErrBusy.
 	ThrottledError = queueserver.ThrottledError
 )
 
@@ -40,23 +40,23 @@ const (
 // The dispositions.
 const (
 	Complete   = catalog.Complete
-	Abandon    = catalog.Abandon // failed: counts toward the dead letters
+	Abandon    = catalog.Abandon // failed: counts toward the limit of deliveries
 	Release    = catalog.Release // not started: does not count
 	Defer      = catalog.Defer
 	DeadLetter = catalog.DeadLetter
 )
 
-// AlertsTopic is the topic on which the broker tells of objectives whose state
-// has changed. It comes into being with its first subscription.
+// AlertsTopic is the topic to which the broker publishes alerts. It is created with its
+// first subscription.
 const AlertsTopic = catalog.AlertsTopic
 
 // Guard returns a context for changes of entities that are made only if check returns
-// nil; see package catalog. A Redrive asks before each of its steps.
+// nil; see package catalog. A Redrive calls it before each of its steps.
 func Guard(ctx context.Context, check func() error) context.Context {
 	return catalog.Guard(ctx, check)
 }
 
-// Text returns what an error says, without the names of our packages.
+// Text returns the text of an error without the names of packages.
 func Text(err error) string { return catalog.Text(err) }
 
 // QueueFaults returns everything that is wrong with a queue, its policy included.

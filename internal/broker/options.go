@@ -17,20 +17,20 @@ type Mode uint8
 
 // The modes.
 const (
-	// PeekLock hands a message out under a lock, until it is settled.
+	// PeekLock delivers a message under a lock, until it is settled.
 	PeekLock Mode = iota
-	// ReceiveAndDelete hands a message out for good.
+	// ReceiveAndDelete removes a message when it is delivered.
 	ReceiveAndDelete
 )
 
-// Delivery is a message handed to a receiver, or shown by a peek.
+// Delivery is a message that was delivered or peeked.
 type Delivery = queueserver.Delivery
 
-// Sink is the receiving end of a link. Its methods are called in order, from the
-// broker's own goroutines, and must return at once.
+// Sink is the receiving end of a link. Its methods are called in order, from the broker's
+// own goroutines, and must not block.
 type Sink = queueserver.Sink
 
-// Recaller is a Sink that can be asked for messages back.
+// Recaller is a Sink that can be asked to release messages.
 type Recaller = queueserver.Recaller
 
 // ReceiverOptions are the settings of a receiver.
@@ -42,23 +42,22 @@ type ReceiverOptions struct {
 	Session *string
 	// NextSession asks for the best free session instead.
 	NextSession bool
-	// MinLevel and MaxLevel restrict what the receiver is given; zero MaxLevel
-	// is no limit, unless HasMaxLevel.
+	// MinLevel and MaxLevel restrict the levels that the receiver gets; zero MaxLevel is no
+	// limit, unless HasMaxLevel.
 	MinLevel, MaxLevel queue.Level
 	HasMaxLevel        bool
-	// MinClass and MaxClass do the same by classes of the queue's policy, or by
-	// the names that levels have without one: they stand for the levels that
-	// these have when the receiver is opened.
+	// MinClass and MaxClass do the same by classes of the queue's policy, or by the names
+	// that levels have without one: they are resolved when the receiver is opened.
 	MinClass, MaxClass string
 
-	// Recall says that the receiver gives back what it has not started, if it is
-	// asked to: its Sink must be a Recaller.
+	// Recall says that the receiver releases messages that it has not started, on request:
+	// its Sink must be a Recaller.
 	Recall bool
 
 	probing bool // see queueserver.Attachment
 }
 
-// want resolves what a receiver asks for by name.
+// take resolves the names of classes.
 func (o *ReceiverOptions) take(p *policy.Policy) (queue.TakeOptions, error) {
 	w := queue.TakeOptions{MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, HasMaxLevel: o.HasMaxLevel, ReceiveAndDelete: o.Mode == ReceiveAndDelete}
 	if o.MinClass != "" {
@@ -80,14 +79,13 @@ func (o *ReceiverOptions) take(p *policy.Policy) (queue.TakeOptions, error) {
 	return w, nil
 }
 
-// levelOf returns the level of a class, or of a name that levels have by
-// themselves.
+// levelOf returns the level of a class, or of the name of a level.
 func levelOf(p *policy.Policy, name string) (queue.Level, error) {
 	for _, c := range p.Classes {
 		switch {
 		case !strings.EqualFold(c.Name, name):
 		case c.LevelFromMessage:
-			return 0, fmt.Errorf("%w: class %q has no level of its own", ErrInvalid, c.Name)
+			return 0, fmt.Errorf("%w: class %q has no fixed level; use a level or another class", ErrInvalid, c.Name)
 		default:
 			return queue.Level(c.Level), nil
 		}
@@ -98,14 +96,13 @@ func levelOf(p *policy.Policy, name string) (queue.Level, error) {
 	return 0, fmt.Errorf("%w: the policy has no class %q", ErrInvalid, name)
 }
 
-// SenderOptions are the facts about a sender that change how its messages are
-// read.
+// SenderOptions are properties of a sender that change how its messages are read.
 type SenderOptions struct {
 	// ZeroPriorityUnset is set for clients that write a header priority of zero
 	// when their user chose none.
 	ZeroPriorityUnset bool
-	// Key names the key of the sender, so that it is told from all others. What it
-	// sends can be a reply to a request that was handed out to the same.
+	// Key names the key of the sender. Its messages can be replies to requests that were
+	// delivered to the same key.
 	Key string
 }
 
@@ -126,14 +123,14 @@ func (c Counts) Total() int64 {
 	return c.Active + c.Deferred + c.Scheduled + c.Dead + c.Transfer + c.TransferDead
 }
 
-// LevelCount is how many messages of a level wait, and since when the oldest.
+// LevelCount is how many messages of a level are ready, and the age of the oldest.
 type LevelCount struct {
 	Level  queue.Level `json:"level"`
 	Ready  int64       `json:"ready"`
 	Oldest time.Time   `json:"oldest"`
 }
 
-// Runtime is what an entity is like at the moment.
+// Runtime has the counts and times of an entity.
 type Runtime struct {
 	Counts
 	Levels     []LevelCount `json:"levels,omitempty"`
@@ -143,7 +140,7 @@ type Runtime struct {
 	AccessedAt time.Time    `json:"accessedAt"`
 	// Subscriptions is the number of subscriptions of a topic.
 	Subscriptions int `json:"subscriptions,omitempty"`
-	// UnknownPriorities is how many messages came since the start with a property
-	// Priority that is no level and that no class knows.
+	// UnknownPriorities counts the messages since the start with a property Priority that is
+	// no level and that no class has matched.
 	UnknownPriorities uint64 `json:"-"`
 }

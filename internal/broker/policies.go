@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// What of dry runs the wire knows by the broker's name.
+// The names of dry runs that callers of the broker use.
 type (
 	// DryRun is what a policy would do.
 	DryRun = reclassify.DryRun
@@ -20,8 +20,8 @@ type (
 	ClassLevel = reclassify.ClassLevel
 )
 
-// DryRun says what would become of the messages of a queue or subscription if it
-// had another policy, and changes nothing.
+// DryRun returns what another policy would change for the messages of a queue or
+// subscription. It changes nothing.
 func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, error) {
 	p, err := catalog.ParsePolicy(raw)
 	if err != nil {
@@ -34,10 +34,9 @@ func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, e
 	return reclassify.Preview(ctx, n, p)
 }
 
-// SetPolicy gives a queue or subscription another policy; null takes it away. The
-// new one holds for the next message at once. What waits is classified anew and put
-// into its order, each message keeping its age; SetPolicy returns when that is done,
-// and if ctx ends before, it goes on.
+// SetPolicy replaces the policy of a queue or subscription; null removes it. The new one
+// applies to the next message at once. The stored messages are reclassified and keep
+// their age; SetPolicy returns when that is done. If ctx ends before, it continues.
 func (b *Broker) SetPolicy(ctx context.Context, addr string, raw []byte) (PolicyState, error) {
 	n, err := b.ReplacePolicy(ctx, addr, raw)
 	if err != nil {

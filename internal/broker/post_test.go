@@ -13,7 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// Whoever sends and settles may use its slices for the next call at once, and
+// A caller that sends and settles may use its slices for the next call at once, and
 // batches of all sizes that follow each other do not meet in what is used again.
 func TestSendAndSettleKeepNoSlices(t *testing.T) {
 	r := start(t)

@@ -9,15 +9,14 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// prepare returns a batch from outside as it is to be stored. What depends on the
-// sender is written into the messages here, once, so that everybody who reads them
-// later reads the same: a queue they are forwarded to, a topic that holds them
-// back, a policy that comes or goes, a redrive, the process after this one. The
-// batch itself is left as it is.
+// prepare returns a batch from outside as it is to be stored. What depends on the sender
+// is written into the messages here, once, so that every later reader sees the same: a
+// queue they are forwarded to, a topic that stores them, another policy, a redrive, the
+// next process. The batch itself stays unchanged.
 //
-//   - A header priority of zero that means none is removed. The header is not part
-//     of what the sender signs [AMQP 3.2]: whoever passes a message on may change it.
-//   - A reply gets what its request was worth; see lend.
+//   - A header priority of zero that means none is removed. The header is not part of
+//     what the sender signs [AMQP 3.2]: an intermediary may change it.
+//   - A reply inherits the priority of its request; see inheritPriority.
 func (b *Broker) prepare(n *catalog.Entity, o SenderOptions, batch []*message.Message) []*message.Message {
 	owned := false
 	for i, m := range batch {
@@ -25,7 +24,7 @@ func (b *Broker) prepare(n *catalog.Entity, o SenderOptions, batch []*message.Me
 		if o.ZeroPriorityUnset {
 			fit = withoutZero(m)
 		}
-		fit = b.lend(n, o.Key, fit)
+		fit = b.inheritPriority(n, o.Key, fit)
 		if fit == m {
 			continue
 		}

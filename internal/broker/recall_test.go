@@ -56,7 +56,7 @@ func TestRecallMakesRoomForAHigherMessage(t *testing.T) {
 	r.send("q", msg("h0", "Priority", "high"))
 	asked := <-l.asked
 	if len(asked) != 1 || asked[0] != ds[3].Token {
-		t.Fatalf("asked for %v, want the low one handed out last, %v", asked, ds[3].Token)
+		t.Fatalf("asked for %v, want the low one delivered last, %v", asked, ds[3].Token)
 	}
 	// Whatever happens meanwhile, it is asked for once.
 	r.send("q", msg("l3", "Priority", "low"))
@@ -99,7 +99,7 @@ func TestNothingIsRecalledWithoutNeed(t *testing.T) {
 	defer capped.Close()
 	<-m.ds
 	if len(l.asked)+len(m.asked) != 0 {
-		t.Error("something was asked back")
+		t.Error("something was recalled")
 	}
 }
 
@@ -169,8 +169,8 @@ func TestAnotherIsRecalledWhenItsConsumerLeaves(t *testing.T) {
 	}
 }
 
-// A message is asked back by what it is worth now, not by what it was worth when
-// it was handed out.
+// A message is recalled by its present priority, not by the one it had when
+// it was delivered.
 func TestRecallGoesByTheNewPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)

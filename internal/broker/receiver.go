@@ -13,8 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Receiver takes messages from one queue or subscription, or from one of its
-// sessions.
+// Receiver receives messages from one queue or subscription, or from one of its sessions.
 type Receiver struct {
 	n     *catalog.Entity
 	part  queueserver.SubQueue
@@ -23,7 +22,7 @@ type Receiver struct {
 	take  queue.TakeOptions
 }
 
-// OpenReceiver attaches a receiver; it is given nothing before Allow. With
+// OpenReceiver attaches a receiver; it gets no message before SetDeliveryLimit. With
 // NextSession it waits for a session until ctx ends, which is ErrTimeout.
 func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOptions) (*Receiver, error) {
 	n, part, err := b.Readable(addr)
@@ -34,7 +33,7 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 	inSession := o.Session != nil || o.NextSession
 	switch {
 	case !def.Properties.Status.CanReceive():
-		return nil, fmt.Errorf("%w: %q hands out no messages", ErrDisabled, n.Path)
+		return nil, fmt.Errorf("%w: receiving from %q is disabled", ErrDisabled, n.Path)
 	case part == queueserver.Main && def.Properties.ForwardTo != "":
 		return nil, fmt.Errorf("%w: %q forwards its messages to %q", ErrNotAllowed, n.Path, def.Properties.ForwardTo)
 	case part == queueserver.Main && def.Properties.RequiresSession && !inSession:
@@ -54,7 +53,7 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 	r := &Receiver{n: n, part: part, take: want}
 	a := queueserver.Attachment{ID: n.ID, SubQueue: part, Sink: o.Sink, Take: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
-		return r, r.seek(ctx, a, o)
+		return r, r.acceptSession(ctx, a, o)
 	}
 	return r, r.attach(a)
 }
@@ -71,9 +70,9 @@ func (r *Receiver) attach(a queueserver.Attachment) error {
 	return <-answer
 }
 
-// seek waits for a session. If ctx ends first, the wait is called off; the shard
+// acceptSession waits for a session. If ctx ends first, the wait is canceled; the shard
 // then answers in any case, and a session that was granted just before is kept.
-func (r *Receiver) seek(ctx context.Context, a queueserver.Attachment, o ReceiverOptions) error {
+func (r *Receiver) acceptSession(ctx context.Context, a queueserver.Attachment, o ReceiverOptions) error {
 	answer := make(chan error, 1)
 	cancel, err := r.n.Shard.AcceptSession(a, o.Session, func(c *queueserver.Consumer, until time.Time, err error) {
 		r.c, r.until = c, until
@@ -96,7 +95,7 @@ func (r *Receiver) seek(ctx context.Context, a queueserver.Attachment, o Receive
 	return nil
 }
 
-// Session returns the session that the receiver has, and until when it was
+// Session returns the session of the receiver, and the end of its lock when it was
 // granted.
 func (r *Receiver) Session() (id string, until time.Time) { return r.c.SessionLock().ID, r.until }
 
@@ -106,34 +105,34 @@ func (r *Receiver) ID() uint64 { return uint64(r.n.ID) }
 // SessionLock is the lock of the session it was granted; zero without one.
 func (r *Receiver) SessionLock() queue.SessionLock { return r.c.SessionLock() }
 
-// SetDeliveryLimit lets the sink have messages up to the total-th since the receiver was
-// opened. It counts every delivery handed to the sink, so a caller that has seen n
-// of them and has room for c more says n+c, whatever is still on its way.
+// SetDeliveryLimit allows the sink messages up to the total-th since the receiver was
+// opened. It counts every delivery to the sink, so a caller that has seen n of them and
+// has credit for c more sets n+c, whatever is still on its way.
 func (r *Receiver) SetDeliveryLimit(total uint64) {
-	// A shard that has stopped has told the sink so.
+	// A shard that has stopped has notified the sink.
 	_ = r.c.SetDeliveryLimit(total)
 }
 
-// Drain has the sink given what there is and then told that it is Drained; what
-// was left of the allowance is void.
+// Drain delivers what is ready, up to the delivery limit, and then calls Drained; the
+// unused rest of the limit is canceled.
 func (r *Receiver) Drain() { _ = r.c.Drain() }
 
-// Settle decides about messages of the receiver's queue. It never blocks and does
-// not keep tokens; done gets nil if every token was good, else an error or nil for each. Without a done
-// nobody waits for it, and it may take a moment longer.
+// Settle settles messages of the receiver's queue. It never blocks and does not retain
+// tokens; done gets nil if every token was valid, else an error or nil for each. Without a
+// done the settlement has no acknowledgement and may be delayed.
 func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []error)) {
 	r.n.Settle(r.part, tokens, o, done)
 }
 
-// Keep answers a Recall of the sink: these messages have been started, so others
-// must make room.
+// DeclineRecall answers a Recall of the sink: these messages have been started and are not
+// released.
 func (r *Receiver) DeclineRecall(tokens []queue.Token) { _ = r.c.DeclineRecall(tokens) }
 
-// Recycle takes back a slice of deliveries that the sink has no use for any more;
-// it may, and need not, be called for each.
+// Recycle takes back a slice of deliveries that the sink does not use any more; it may,
+// and need not, be called for each.
 func (r *Receiver) Recycle(ds []Delivery) { r.c.Recycle(ds) }
 
-// Close ends the receiver. Its message locks stay, a session goes back.
+// Close ends the receiver. Its message locks stay, a session is released.
 func (r *Receiver) Close() {
 	r.n.Touch(r.n.Shard.Clock().Now()) // it was in use until now
 	_ = r.c.Detach()

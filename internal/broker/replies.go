@@ -13,19 +13,17 @@ import (
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
-// maxRequests is how many requests the broker remembers. Beyond that the oldest
-// is forgotten, and a reply to it is a message like any other.
+// maxRequests is how many requests the broker remembers. Beyond that the oldest is
+// dropped, and a reply to it inherits nothing.
 const maxRequests = 1 << 16
 
-// requests are the messages handed out lately that ask for a reply: what they
-// were worth, so that the reply is worth as much. Any consumer can use it without
-// knowing: it suffices that the reply goes where the request said and has the
-// request's message-id for its correlation-id. It must come from the key to which the
-// request was handed out: who has a queue of his own must not say by the requests in it
-// how the messages fare that others send elsewhere.
+// requests are the recently delivered messages that ask for a reply, with their
+// priorities, which replies inherit. A consumer needs to do nothing special: it suffices
+// that the reply goes where the request said and has the request's message-id as its
+// correlation-id. It must come from the key to which the request was delivered: otherwise
+// the owner of one queue could raise the priority of messages that others send elsewhere.
 //
-// They are not logged: a request whose consumer has not answered before a restart
-// is handed out again.
+// They are not logged: a request that was not answered before a restart is redelivered.
 type requests struct {
 	seed  maphash.Seed
 	known atomic.Bool // there is one
@@ -33,10 +31,10 @@ type requests struct {
 	mu     sync.Mutex
 	all    map[requestKey]request // guarded by mu
 	oldest []requestKey           // guarded by mu; a ring, in the order they came
-	next   int                    // guarded by mu; place of the oldest in a full ring
+	next   int                    // guarded by mu; index of the oldest in a full ring
 }
 
-// requestKey is where replies go and a sum of the message-id and of the key that
+// requestKey is where replies go and a hash of the message-id and of the key that
 // answers: both can be long.
 type requestKey struct {
 	to *catalog.Entity
@@ -44,8 +42,8 @@ type requestKey struct {
 }
 
 type request struct {
-	lent  message.Inherited
-	until time.Time // end of the life that its sender gave it; zero is none
+	inherited message.Inherited
+	until     time.Time // its expiry, if its sender set one; zero is none
 }
 
 func newRequests() *requests {
@@ -86,8 +84,8 @@ func (rs *requests) find(to *catalog.Entity, by, id string) (request, bool) {
 	return r, ok
 }
 
-// NoteDelivered says that a consumer of addr gets to see a message; by names its key, as in
-// SenderOptions. If the message asks for a reply, the broker remembers what it is worth.
+// NoteDelivered says that a message is delivered to a consumer of addr; by is its key, as
+// in SenderOptions. If the message asks for a reply, the broker remembers its priority.
 func (b *Broker) NoteDelivered(addr, by string, d *Delivery, m *message.Message) {
 	replyTo := m.ReplyTo()
 	if replyTo == "" {
@@ -96,18 +94,18 @@ func (b *Broker) NoteDelivered(addr, by string, d *Delivery, m *message.Message)
 	id := m.MessageIDString()
 	to, err := b.Writable(replyTo)
 	if err != nil || id == "" {
-		return // a temporary node, a foreign broker, or nothing at all
+		return // a dynamic node, another broker, or none
 	}
 	from, _, err := b.Readable(addr)
 	if err != nil {
 		return
 	}
-	r := request{lent: message.Inherited{
+	r := request{inherited: message.Inherited{
 		Level: uint8(d.Level), Since: d.EnqueuedAt,
 		Class: from.Definition().Classifier.Policy.ClassName(uint8(d.Class)),
 	}}
 	if !d.OrderTime.IsZero() {
-		r.lent.Since = d.OrderTime // it is a reply itself
+		r.inherited.Since = d.OrderTime // it is a reply itself
 	}
 	if catalog.Lifetime(m) > 0 {
 		r.until = d.ExpiresAt
@@ -115,24 +113,24 @@ func (b *Broker) NoteDelivered(addr, by string, d *Delivery, m *message.Message)
 	b.requests.put(to, by, id, r)
 }
 
-// lend gives a message from outside, if it is a reply, what its request was worth,
-// and takes away what its sender has lent himself.
-func (b *Broker) lend(n *catalog.Entity, by string, m *message.Message) *message.Message {
+// inheritPriority adds to a message from outside, if it is a reply, the priority of its
+// request, and removes inherited properties that its sender has set.
+func (b *Broker) inheritPriority(n *catalog.Entity, by string, m *message.Message) *message.Message {
 	fit := m
 	if m.HasInherited() {
 		fit = catalog.Edited(fit, message.Edit{Annotations: message.StripInherited()})
 	}
 	if q, ok := b.answered(n, by, m); ok {
-		// What its sender may send is not refused for our additions.
-		if lent := catalog.Edited(fit, q.edit(m, b.clock.Now())); int64(lent.Size()) <= n.Definition().MaxMessage() {
-			fit = lent
+		// A message within the limit is not rejected for our additions.
+		if inherited := catalog.Edited(fit, q.edit(m, b.clock.Now())); int64(inherited.Size()) <= n.Definition().MaxMessage() {
+			fit = inherited
 		}
 	}
 	return fit
 }
 
-// answered returns the request that a message answers, if it is to be worth as
-// much: that is, if it asks for no priority of its own.
+// answered returns the request that a message answers, if the message has no priority of
+// its own and inherits that of the request.
 func (b *Broker) answered(n *catalog.Entity, by string, m *message.Message) (request, bool) {
 	if !b.requests.known.Load() {
 		return request{}, false
@@ -141,16 +139,16 @@ func (b *Broker) answered(n *catalog.Entity, by string, m *message.Message) (req
 	if id.IsNull() {
 		return request{}, false
 	}
-	if _, asks := policy.Asks(m); asks {
+	if _, asks := policy.RequestedLevel(m); asks {
 		return request{}, false
 	}
 	return b.requests.find(n, by, id.String())
 }
 
-// edit says how a reply to q changes. It lives no longer than the request would
-// have, unless its sender says how long.
+// edit returns how a reply to q changes. It expires with the request, unless its sender
+// has set a time to live.
 func (q *request) edit(m *message.Message, now time.Time) message.Edit {
-	e := message.Edit{Annotations: q.lent.Changes()}
+	e := message.Edit{Annotations: q.inherited.Changes()}
 	if !q.until.IsZero() && catalog.Lifetime(m) == 0 {
 		e.SetTTL, e.TTL = true, max(q.until.Sub(now), time.Millisecond)
 	}

@@ -57,7 +57,7 @@ func (r *rig) first(addr string) (Delivery, *message.Message) {
 	return ds[0], m
 }
 
-func TestReplyGoesAsItsRequest(t *testing.T) {
+func TestReplyInheritsPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)
 		r.queue(entity.Queue{Name: "work"})
@@ -146,8 +146,8 @@ func TestReplyIsNotLifted(t *testing.T) {
 	early, stranger, own, named, claimed := answer("q"), answer("other"), answer("q"), answer("q"), answer("other")
 	own.Priority = 2
 	named.Application = []message.Pair{{Name: "Priority", Value: codec.String("Low")}}
-	lent := message.Inherited{Level: 9, Class: "paid", Since: time.Unix(1, 0)}
-	for _, c := range lent.Changes() {
+	inherited := message.Inherited{Level: 9, Class: "paid", Since: time.Unix(1, 0)}
+	for _, c := range inherited.Changes() {
 		claimed.Annotations = append(claimed.Annotations, message.Pair{Name: c.Name, Value: c.Value})
 	}
 	try := func(what, to string, d message.Draft, want queue.Level) {
@@ -159,7 +159,7 @@ func TestReplyIsNotLifted(t *testing.T) {
 		}
 		r.take(to)
 	}
-	try("before the request was handed out", "replies", early, 4)
+	try("before the request was delivered", "replies", early, 4)
 	r.serve("work")
 	try("another id", "replies", stranger, 4)
 	try("another queue", "elsewhere", early, 4)
@@ -261,7 +261,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 	rs, n := newRequests(), new(catalog.Entity)
 	for i := range maxRequests + 2 {
 		rs.put(n, "key", fmt.Sprint(i), request{until: time.Unix(int64(i), 0)})
-		rs.put(n, "key", fmt.Sprint(i), request{until: time.Unix(int64(i), 0)}) // handed out again
+		rs.put(n, "key", fmt.Sprint(i), request{until: time.Unix(int64(i), 0)}) // delivered again
 	}
 	for id, want := range map[string]bool{"0": false, "1": false, "2": true, fmt.Sprint(maxRequests + 1): true} {
 		if _, ok := rs.find(n, "key", id); ok != want {

@@ -12,7 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Sender puts messages into one queue or topic.
+// Sender sends messages to one queue or topic.
 type Sender struct {
 	b       *Broker
 	n       *catalog.Entity
@@ -26,7 +26,7 @@ func (b *Broker) OpenSender(addr string, o SenderOptions) (*Sender, error) {
 		return nil, err
 	}
 	if !n.Definition().Properties.Status.CanSend() {
-		return nil, fmt.Errorf("%w: %q takes no messages", ErrDisabled, n.Path)
+		return nil, fmt.Errorf("%w: sending to %q is disabled", ErrDisabled, n.Path)
 	}
 	n.Touch(b.clock.Now())
 	return &Sender{b: b, n: n, options: o}, nil
@@ -35,17 +35,17 @@ func (b *Broker) OpenSender(addr string, o SenderOptions) (*Sender, error) {
 // ID is that of the entity; see Address.
 func (s *Sender) ID() uint64 { return uint64(s.n.ID) }
 
-// MaxMessageSize is the size in bytes of the largest message the entity takes.
+// MaxMessageSize is the size in bytes of the largest message that the entity accepts.
 func (s *Sender) MaxMessageSize() int64 { return s.n.Definition().MaxMessage() }
 
-// Unsynced is how much memory a message of size bytes, or a batch of them, takes
-// until it is durable: its bytes, those bytes once more in the journal's buffer, and
-// what is kept about it. Who sends should bound the sum.
+// Unsynced is how much memory a message of size bytes, or a batch of them, takes until it
+// is durable: its bytes, those bytes once more in the journal's buffer, and an overhead.
+// A caller should bound the sum.
 func Unsynced(size int) int64 { return 2*int64(size) + 1<<10 }
 
-// Send stores a batch, all of it or nothing. It never blocks and does not keep the
-// slice; done is called exactly once, when the batch is durable or refused. A message that carries a
-// scheduled time waits for it.
+// Send stores a batch, all of it or nothing. It never blocks and does not retain the
+// slice; done is called exactly once, when the batch is durable or rejected. A message
+// with a scheduled time is delivered then.
 func (s *Sender) Send(batch []*message.Message, done func(error)) {
 	if err := catalog.CheckBatch(batch); err != nil {
 		done(err)
@@ -58,7 +58,7 @@ func (s *Sender) Send(batch []*message.Message, done func(error)) {
 // Close ends the sender.
 func (s *Sender) Close() {}
 
-// Schedule stores messages that carry a scheduled time and returns their numbers.
+// Schedule stores messages that have a scheduled time and returns their sequence numbers.
 func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Message, o SenderOptions) ([]queue.SeqNo, error) {
 	return b.ScheduleThen(ctx, addr, batch, o, func() {})
 }
@@ -91,7 +91,7 @@ func (b *Broker) ScheduleThen(ctx context.Context, addr string, batch []*message
 	}
 }
 
-// CancelScheduled removes scheduled messages, all of them or none. A number that
+// CancelScheduled removes scheduled messages, all of them or none. A sequence number that
 // occurs twice counts once.
 func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.SeqNo) error {
 	n, err := b.Writable(addr)

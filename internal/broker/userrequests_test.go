@@ -352,7 +352,7 @@ func TestAskAsynq542CapsPerKey(t *testing.T) {
 	}
 	slices.Sort(got)
 	wantBodies(t, "in flight", got, "m0", "m1", "r0")
-	if x := r.explain("q", 2); !strings.Contains(x.BlockedBy, "as many messages in flight as it may") {
+	if x := r.explain("q", 2); !strings.Contains(x.BlockedBy, "has reached its concurrency limit") {
 		t.Errorf("the second report is held by %q", x.BlockedBy)
 	}
 	r.settle(rec, report, Outcome{Disposition: Complete})
@@ -391,7 +391,7 @@ func TestAskHatchet4483APriorityForEachStep(t *testing.T) {
 	wantBodies(t, "order", r.take("q"), "close c", "go on a", "start b", "start d")
 }
 
-// "The age of the oldest", of those that can be handed out.
+// "The age of the oldest", of those that can be delivered.
 func TestAskBeanstalkd37AgeOfTheOldestEligible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)

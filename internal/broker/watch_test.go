@@ -139,7 +139,7 @@ func TestRefusalOfOneSubscriptionUsesNoRateOfAnother(t *testing.T) {
 	})
 }
 
-// A duplicate is not stored, so nothing has to make room for it.
+// A duplicate is not stored, so nothing is evicted for it.
 func TestDuplicateEvictsNothing(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q", RequiresDuplicateDetection: true,

@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
@@ -79,7 +80,7 @@ func sqlProblem(err error) string { return strings.TrimPrefix(err.Error(), "filt
 func parameters(values map[string]entity.Value) filter.Params {
 	out := filter.Params{}
 	for name, v := range values {
-		typed, err := filter.ParseTyped(v.Type(), v.String())
+		typed, err := value.ParseTyped(v.Type(), v.String())
 		if err == nil {
 			out[name] = typed
 		}

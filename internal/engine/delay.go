@@ -8,7 +8,7 @@ import "time"
 // The journal tells when it is no longer busy, but not if it was so only for a moment.
 const delayFor = 10 * time.Millisecond
 
-// delay keeps a command that the journal has no room for at the moment.
+// delay keeps a command that the journal has no space for at the moment.
 func (e *Engine) delay(c Command) bool {
 	if len(e.delayed) >= e.mail.limit {
 		return false

@@ -25,7 +25,7 @@
 //	                    step n                              │   step n+1
 //
 // Everything between two appends is one group: after a crash all of it is there or
-// nothing. A group that nobody waits for may wait 5 ms for company.
+// nothing. A group without an acknowledgement may wait 5 ms to share a sync.
 //
 // # Nothing is observable before it is durable
 //
@@ -46,21 +46,21 @@
 //	       └ begin
 //
 // Replay from B ignores what touches a unit, or a part of one, whose piece has not come
-// yet, because that piece shows it. The same pass moves bodies out of blocks that are
-// mostly dead. When the end is durable, the engine tells the journal to keep the history
-// from B on, and of older blocks those with live bodies.
+// yet, because that piece shows it. The same pass moves bodies out of segments that are
+// mostly garbage. When the end is durable, the engine tells the journal to keep the history
+// from B on, and of older segments those with live bodies.
 //
 // # Bodies
 //
 // A body is a record of its own, appended before the small record that refers to it by
 // position: a body without a reference is garbage, never the other way round. The engine
-// counts for each block what is referred to. It reads none on its goroutine: see Fetch.
+// counts for each segment what is referred to. It reads none on its goroutine: see Fetch.
 //
 // # Full disk
 //
 // Bodies of senders are refused when only reserved space is left. Groups may use the
 // reserve. When that is used up the engine is stuck: the open group stays as it is, no
-// command is applied and nobody is told anything, until there is space.
+// command is applied and no reply is sent, until there is space.
 //
 // # Concurrency
 //
@@ -72,7 +72,7 @@
 // # Invariants
 //
 //  1. Positions in waiting ascend; nothing in it is released before its turn.
-//  2. For each block, live counts the bytes of exactly those bodies that some
+//  2. For each segment, live counts the bytes of exactly those bodies that some
 //     machine refers to, or one that was dropped and is not done with.
 //
 // # Files

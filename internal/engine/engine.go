@@ -30,7 +30,7 @@ var (
 	// process or another. The engine has stopped; others are not affected.
 	ErrMoved = journal.ErrFenced
 	// ErrUnfinished is what Run returns if the disk took too long when it was
-	// told to stop. Nobody was told that what is missing is durable.
+	// stopped. What is missing was never reported as durable.
 	ErrUnfinished = errors.New("engine: stopped before everything was durable")
 )
 
@@ -48,7 +48,7 @@ type Options struct {
 	VisitStep int
 	// Go runs work of an engine beside its goroutine, which may wait for the disk:
 	// reading bodies, telling the journal what it may free. Default: on a goroutine
-	// that Run waits for. Whoever calls Step decides here when it runs.
+	// that Run waits for. The caller of Step decides here when it runs.
 	Go func(s journal.Shard, work func())
 	// Clock is the time by which Run decides; nil is one over the clocks of the
 	// system. All engines of a process should share one.
@@ -107,7 +107,7 @@ type Engine struct {
 	counters counters
 
 	// groupLimit is how much a step gathers before it appends: a group must
-	// fit into a block.
+	// fit into a segment.
 	groupLimit int
 	tail       journal.Position // of the last record appended
 	durable    journal.Position // up to which everything is durable
@@ -121,7 +121,7 @@ type Engine struct {
 	retryAt      time.Time // when to try again what failed for lack of space
 	heardAt      time.Time // when the journal last said that something became durable
 	now          time.Time // of the step; never goes back
-	commitBy     time.Time // when to commit at the latest what nobody waits for; zero without any
+	commitBy     time.Time // when to commit at the latest records without an acknowledgement; zero without any
 }
 
 // Clock returns the time by which the engine decides. It may be called from any
@@ -155,7 +155,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if e.failed != nil {
 			e.stop(e.failed)
 			e.counters.moved.Store(errors.Is(e.failed, ErrMoved))
-			e.cancel() // nobody gets what it brings
+			e.cancel() // its results are dropped
 			e.work.Wait()
 			return fmt.Errorf("shard %d: %w", e.claim.Shard, e.failed)
 		}
@@ -170,8 +170,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			err := e.drain(ctx)
 			e.stop(ErrStopped)
-			e.endReads()                // nobody gets what they bring
-			if err != nil && !e.stuck { // the disk hangs, and with it the work; or nobody needs it
+			e.endReads()                // their results are dropped
+			if err != nil && !e.stuck { // the disk hangs, and with it the work; or it is not needed
 				e.cancel()
 			}
 			e.finishWork(ctx)
@@ -192,7 +192,7 @@ func (e *Engine) finishWork(ctx context.Context) {
 }
 
 // drain takes nothing new, applies what was accepted, and waits until it is
-// durable: a stop in good order leaves nobody in doubt. The journal must run on. A
+// durable: after a clean stop every outcome is known. The journal must run on. A
 // disk that hangs is waited for until the deadline of ctx.
 func (e *Engine) drain(ctx context.Context) error {
 	e.mail.close(ErrStopped)
@@ -280,13 +280,13 @@ func (e *Engine) expired() bool {
 	if !e.mail.limited.Load() {
 		return false
 	}
-	st := e.mail.look()
+	st := e.mail.lastStatus()
 	return st.Err == nil && e.lost(st)
 }
 
-// silenced reports whether nothing may leave the engine, as far as the journal has told.
+// silenced reports whether nothing may leave the engine, according to the last status of the journal.
 // It is looked at before anything does, since a step may take longer than the lease.
-func (e *Engine) silenced() bool { return e.mail.limited.Load() && e.lost(e.mail.look()) }
+func (e *Engine) silenced() bool { return e.mail.limited.Load() && e.lost(e.mail.lastStatus()) }
 
 // lost reports whether another owner has the history, or may have it.
 func (e *Engine) lost(st journal.Status) bool {
@@ -376,7 +376,7 @@ func (e *Engine) NextDeadline() (time.Time, bool) {
 	if e.snapshot.retain != nil {
 		sooner(e.retryAt)
 	}
-	if len(e.delayed) > 0 && !e.mail.look().Busy { // else its end is told
+	if len(e.delayed) > 0 && !e.mail.lastStatus().Busy { // else a status ends it
 		sooner(e.delayedUntil)
 	}
 	if t, quiet := e.quietAt(); quiet {

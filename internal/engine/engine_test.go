@@ -46,7 +46,7 @@ func runCrashes(t *testing.T, seed uint64) {
 		case n < 17:
 			r.commit()
 		case n < 18:
-			r.work() // the journal may have been told what to free
+			r.work() // the journal may have been called to free
 			r.checkBodies()
 		case n < 19:
 			r.now = r.now.Add(time.Duration(rnd.IntN(2000)) * time.Millisecond)
@@ -265,7 +265,7 @@ func TestTooLarge(t *testing.T) {
 	r.settle()
 }
 
-// TestDeadlines has a machine told the time once, when that has come.
+// TestDeadlines has a machine called with the time once, when it is due.
 func TestDeadlines(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define()
@@ -330,7 +330,7 @@ func (j *leasing) tell() {
 	j.fn(st)
 }
 
-// TestNothingLeavesWithoutTheLease: when the lease is over nobody is answered, although
+// TestNothingLeavesWithoutTheLease: when the lease is over no caller is answered, although
 // everything is durable; when it is prolonged, all are.
 func TestNothingLeavesWithoutTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -424,7 +424,7 @@ func TestNothingLeavesInTheStepThatLosesTheClaim(t *testing.T) {
 }
 
 // TestNothingLeavesWithTheLossOfTheClaim: the status that says that the claim has ended
-// may say, too, that more is durable. Whoever has the claim now acts on that.
+// may say, too, that more is durable. The owner of the claim now acts on that.
 func TestNothingLeavesWithTheLossOfTheClaim(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define()

@@ -42,7 +42,7 @@ type fetches struct {
 	running int     // pieces of background work
 }
 
-// startFetches hands what waits to the background, as far as that has room.
+// startFetches passes waiting reads to the background, up to its limit.
 func (e *Engine) startFetches() {
 	x := &e.fetches
 	for len(x.waiting) > 0 && x.running < maxFetches {

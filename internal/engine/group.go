@@ -12,7 +12,7 @@ import (
 // group is what belongs to the open group beside its records, which are in Engine.eff.
 type group struct {
 	replies []reply // that wait for it
-	spare   []reply // room for the next group's
+	spare   []reply // buffer for those of the next group
 	awaited bool    // it has to be committed at the end of the step
 }
 
@@ -30,14 +30,14 @@ type commit struct {
 	replies []reply
 }
 
-// How long records that nobody waits for may wait for others, and how many
+// How long records without an acknowledgement may wait for others, and how many
 // bytes of them.
 const (
 	maxCommitDelay = 5 * time.Millisecond
 	lazyBytes      = 64 << 10
 )
 
-// mustCommit reports whether the open group has to be committed now. Records that nobody
+// mustCommit reports whether the open group has to be committed now. Records that no caller
 // waits for can be appended with what comes next: the disk is then free for a
 // caller who does wait.
 func (e *Engine) mustCommit() bool {
@@ -66,7 +66,7 @@ func (e *Engine) commit() {
 	if e.eff.Count() > 0 {
 		switch err := e.appendRecords(); {
 		case errors.Is(err, journal.ErrFull):
-			// Nothing is lost and nobody has been told anything: it stays as it is.
+			// Nothing is lost and no reply was sent: it stays as it is.
 			e.stuck, e.retryAt = true, e.now.Add(retryFull)
 			return
 		case err != nil:
@@ -118,7 +118,7 @@ const retryFull = 200 * time.Millisecond
 
 // retry appends the group that found no space, and reports whether it could.
 func (e *Engine) retry() bool {
-	e.observe(e.mail.look())
+	e.observe(e.mail.lastStatus())
 	e.stuck = false
 	e.commit()
 	if !e.stuck && e.snapshot.end == Pending {
@@ -144,7 +144,7 @@ func (e *Engine) resetGroup() {
 	g.awaited = false
 }
 
-// takeReplies hands the replies of the group to a commit, and goes on with room that an
+// takeReplies passes the replies of the group to a commit, and goes on with a buffer that an
 // earlier commit has given back.
 func (g *group) takeReplies() []reply {
 	replies := g.replies

@@ -63,7 +63,7 @@ func (h *Held[T]) wait(tx *Tx, v held[T]) {
 }
 
 // Advance makes ready what p allows, and reports whether it has come to a mark, which
-// is then gone: there may be more behind it. If values become ready and there is no slice
+// is then removed: there may be more behind it. If values become ready and there is no slice
 // for them, alloc makes one; nil is none.
 func (h *Held[T]) Advance(p Permit, alloc func(n int) []T) (marked bool) {
 	if p.tail != 0 {
@@ -128,5 +128,5 @@ func (h *Held[T]) Withdraw(take func(*T) bool) (n int) {
 	return before - len(h.ready) - len(h.waiting)
 }
 
-// Clear forgets everything, when nobody is left to have it.
+// Clear forgets everything, when no receiver is left.
 func (h *Held[T]) Clear() { h.waiting, h.ready = nil, nil }

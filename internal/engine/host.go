@@ -62,10 +62,10 @@ type Host interface {
 	Durable(p Permit)
 	Release(p Permit)
 
-	// Drain is called before the engine stops in good order. What was not released
+	// Drain is called before the engine stops cleanly. What was not released
 	// goes back; the records of that are committed.
 	Drain()
-	// Stopped is called when nothing more happens: the host answers whoever waits.
+	// Stopped is called when nothing more happens: the host answers all waiting callers.
 	Stopped(err error)
 }
 
@@ -80,7 +80,7 @@ type Unit struct {
 	Overhead uint64
 
 	prefix   []byte // of its records
-	deadline        // when it has to be told the time
+	deadline        // when it has to be called with the time
 	size     uint64 // in a snapshot, as of the last look
 	resized  bool   // on Engine.resized
 	restored bool   // on replay: the snapshot has begun to bring it, or need not
@@ -90,8 +90,8 @@ type Unit struct {
 // Command is one operation in the mailbox. Exactly one of its methods is called, once,
 // on the engine's goroutine.
 type Command interface {
-	// Apply does the work in memory. What it wrote joins the open group, and whoever
-	// waits for it is told with Tx.Reply.
+	// Apply does the work in memory. What it wrote joins the open group, and a
+	// caller that waits for it is answered with Tx.Reply.
 	Apply(tx *Tx)
 	// Fail answers a command that is never applied.
 	Fail(err error)

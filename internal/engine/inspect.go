@@ -33,7 +33,7 @@ func (e *Engine) Snapshots() uint64 { return e.snapshot.number }
 // Check compares everything the engine counts with what its machines hold.
 func (e *Engine) Check() error {
 	live := make(map[uint64]uint64)
-	count := func(ref machine.Ref) { live[e.live.BlockOf(ref)] += uint64(ref.Size) }
+	count := func(ref machine.Ref) { live[e.live.SegmentOf(ref)] += uint64(ref.Size) }
 	for _, id := range slices.Sorted(maps.Keys(e.units)) {
 		u := e.units[id]
 		if err := u.Machine.Check(); err != nil {
@@ -45,15 +45,15 @@ func (e *Engine) Check() error {
 		rest := *d
 		rest.free(math.MaxInt, count)
 	}
-	for _, b := range e.live.Blocks() {
+	for _, b := range e.live.Segments() {
 		u := e.live.Usage(b)
 		if u.Live != live[b] {
-			return fmt.Errorf("invariant 2: block %d counts %d live bytes, found %d", b, u.Live, live[b])
+			return fmt.Errorf("invariant 2: segment %d counts %d live bytes, found %d", b, u.Live, live[b])
 		}
 		delete(live, b)
 	}
 	for b, n := range live {
-		return fmt.Errorf("invariant 2: block %d has %d live bytes and is not counted", b, n)
+		return fmt.Errorf("invariant 2: segment %d has %d live bytes and is not counted", b, n)
 	}
 	for i := 1; i < len(e.waiting); i++ {
 		if e.waiting[i].at < e.waiting[i-1].at {

@@ -92,8 +92,8 @@ func (m *mailbox) take() ([]Command, journal.Status) {
 	return cs, st
 }
 
-// look returns the journal's status and leaves the commands where they are.
-func (m *mailbox) look() journal.Status {
+// lastStatus returns the journal's status. The commands stay in the mailbox.
+func (m *mailbox) lastStatus() journal.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.status

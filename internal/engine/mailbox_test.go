@@ -35,7 +35,7 @@ func TestMailboxIsTakenInBoundedPieces(t *testing.T) {
 		select {
 		case <-m.wake:
 		default:
-			t.Fatalf("%d operations left and nobody was woken", posted-next)
+			t.Fatalf("%d operations left and no receiver was woken", posted-next)
 		}
 		ops, _ := m.take()
 		if len(ops) > maxTake {

@@ -9,7 +9,7 @@ import (
 )
 
 // Manual is an engine whose owner calls Step, and looks inside: simulators and the tests
-// of hosts. Nobody may use it while Run is running.
+// of hosts. It must not be used while Run is running.
 type Manual struct{ e *Engine }
 
 // Manual returns the engine for an owner who calls Step.
@@ -22,7 +22,7 @@ type View struct {
 	Delayed      int              // commands that wait until the journal is not busy
 	Dropping     int              // drops whose bodies are not all freed
 	Live         uint64           // bytes of bodies that are referred to
-	Kept         uint64           // bytes in the blocks that are kept
+	Kept         uint64           // bytes in the segments that are kept
 	Own          uint64           // bytes of records, those of snapshots not counted
 	ForSnapshots uint64           // bytes of those, and of bodies that were moved
 	Snapshotting bool             // a snapshot is being written
@@ -61,11 +61,11 @@ func (m Manual) SetJournal(j journal.Journal) { m.e.journal = j }
 // SetGo replaces Options.Go.
 func (m Manual) SetGo(run func(s journal.Shard, work func())) { m.e.opts.Go = run }
 
-// Report has the engine told a status, as by the journal.
+// Report gives the engine a status, as the journal does.
 func (m Manual) Report(st journal.Status) { m.e.mail.report(st) }
 
 // Observe takes the last status, which a step does first.
-func (m Manual) Observe() { m.e.observe(m.e.mail.look()) }
+func (m Manual) Observe() { m.e.observe(m.e.mail.lastStatus()) }
 
 // Wake is when there is something to do for a step.
 func (m Manual) Wake() <-chan struct{} { return m.e.mail.wake }

@@ -17,7 +17,7 @@ import (
 const (
 	kindBody          = 1  // the rest is the body
 	kindUnit          = 2  // unit, record of its machine
-	kindSnapshotBegin = 7  // number, the host's mark, blocks with bytes written
+	kindSnapshotBegin = 7  // number, the host's mark, segments with bytes written
 	kindSnapshotPart  = 8  // number, what the host says of one of its parts
 	kindSnapshotUnit  = 9  // number, unit, record of its machine
 	kindSnapshotEnd   = 10 // number

@@ -12,10 +12,10 @@ import (
 	"github.com/triagemq/triagemq/internal/machine"
 )
 
-// TestSnapshotAfterALostBlock: a block with live bodies is lost, and a repair has given it
-// up. The machines still refer to bodies in it, which nobody can read. That must not keep
+// TestSnapshotAfterALostSegment: a segment with live bodies is lost, and a repair has dropped
+// it. The machines still refer to bodies in it, which cannot be read. That must not keep
 // the engine from its next snapshot.
-func TestSnapshotAfterALostBlock(t *testing.T) {
+func TestSnapshotAfterALostSegment(t *testing.T) {
 	r := newRig(t, Options{SnapshotAfter: 1 << 40})
 	id := r.define()
 	put := func(i int) {
@@ -31,11 +31,11 @@ func TestSnapshotAfterALostBlock(t *testing.T) {
 	for i := range 8 {
 		put(i)
 	}
-	lost := r.e.live.BlockOf(r.h.counter(id).bodies[0])
+	lost := r.e.live.SegmentOf(r.h.counter(id).bodies[0])
 	for i := 1; i < 8; i++ {
-		put(i) // most of that block is dead
+		put(i) // most of that segment is garbage
 	}
-	for r.e.claim.Block(r.e.tail) < lost+4 {
+	for r.e.claim.Segment(r.e.tail) < lost+4 {
 		put(7)
 	}
 	r.e.Manual().BeginSnapshot()
@@ -59,7 +59,7 @@ func TestSnapshotAfterALostBlock(t *testing.T) {
 		r.settle() // fails if the engine does
 		r.check()
 		if r.e.live.Sparse(r.e.tail, 1<<40, nil)[lost] {
-			t.Error("the next snapshot is to move bodies out of a block that is lost")
+			t.Error("the next snapshot is to move bodies out of a segment that is lost")
 		}
 		want = r.h.state()
 		r.crash(2)
@@ -69,15 +69,15 @@ func TestSnapshotAfterALostBlock(t *testing.T) {
 	}
 	read := []journal.Read{ReadOf(r.h.counter(id).bodies[0])}
 	if r.e.Read(t.Context(), read); !errors.Is(read[0].Err, journal.ErrFreed) {
-		t.Errorf("a body in the block that is lost: %v, want %v", read[0].Err, journal.ErrFreed)
+		t.Errorf("a body in the segment that is lost: %v, want %v", read[0].Err, journal.ErrFreed)
 	}
-	// When nobody refers to it any more, nothing is left of it.
+	// When nothing refers to it any more, nothing is left of it.
 	for i := range 8 {
 		put(i)
 	}
 	r.check()
 	machine.AllRefs(r.h.units[id].Machine, func(ref machine.Ref) {
-		if r.e.live.BlockOf(ref) == lost {
+		if r.e.live.SegmentOf(ref) == lost {
 			t.Errorf("%v is still referred to", ref)
 		}
 	})

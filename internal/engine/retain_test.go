@@ -4,10 +4,10 @@ package engine
 
 import "testing"
 
-// A snapshot that moves no bodies leaves some in blocks before its beginning. The
-// journal must be told to keep those blocks: at once and after a crash every body that
+// A snapshot that moves no bodies leaves some in segments before its beginning. The
+// journal must keep those segments: at once and after a crash every body that
 // is referred to can be read.
-func TestTruncateKeepsBlocksWithLiveBodies(t *testing.T) {
+func TestTruncateKeepsSegmentsWithLiveBodies(t *testing.T) {
 	r := newRig(t, Options{SnapshotAfter: 1 << 40})
 	first := r.define()
 	put := func(i int) {
@@ -23,21 +23,21 @@ func TestTruncateKeepsBlocksWithLiveBodies(t *testing.T) {
 	for i := range 8 {
 		put(i)
 	}
-	kept := r.e.claim.Block(r.e.tail) // has one of the first bodies, or ends behind them
-	for r.e.claim.Block(r.e.tail) < kept+3 {
+	kept := r.e.claim.Segment(r.e.tail) // has one of the first bodies, or ends behind them
+	for r.e.claim.Segment(r.e.tail) < kept+3 {
 		put(0) // frees the body before
 	}
 	r.e.Manual().BeginSnapshot()
 	r.settle()
-	began := r.e.claim.Block(r.e.snapshot.began)
+	began := r.e.claim.Segment(r.e.snapshot.began)
 	old := 0
 	for _, ref := range r.h.counter(first).bodies {
-		if r.e.live.BlockOf(ref) < began {
+		if r.e.live.SegmentOf(ref) < began {
 			old++
 		}
 	}
 	if r.e.Snapshots() != 1 || old < 7 {
-		t.Fatalf("%d snapshots, %d bodies before the block of the last; want 1 and 7", r.e.Snapshots(), old)
+		t.Fatalf("%d snapshots, %d bodies before the segment of the last; want 1 and 7", r.e.Snapshots(), old)
 	}
 	r.checkBodies()
 	r.crash(1)

@@ -25,7 +25,7 @@ type counterHost struct {
 
 	held    Held[string]
 	seen    []string     // what the outside has seen
-	durable func(Permit) // told before what became durable is advanced; may be nil
+	durable func(Permit) // called before what became durable is advanced; may be nil
 	stopped error
 }
 

@@ -46,8 +46,8 @@ type stopping struct {
 
 func (c stopping) Deadline() (time.Time, bool) { return c.by, c.Err() != nil }
 
-// TestRunEndsThoughTheDiskHangs: neither an engine that has failed nor one that was told
-// to stop waits for bodies that nobody will get, nor, beyond its deadline, for a
+// TestRunEndsThoughTheDiskHangs: neither an engine that has failed nor one that must
+// stop waits for bodies that no caller gets, nor, beyond its deadline, for a
 // truncation.
 func TestRunEndsThoughTheDiskHangs(t *testing.T) {
 	read := func(h *counterHost) {

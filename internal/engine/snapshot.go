@@ -15,7 +15,7 @@ import (
 )
 
 // snapshotter writes a snapshot in steps and, in the same pass, moves bodies out
-// of blocks that are mostly dead.
+// of segments that are mostly garbage.
 //
 //	begin ─► step, step, …, end ─► durable ─► truncate ─► done
 //	           │    ▲
@@ -29,11 +29,11 @@ type snapshotter struct {
 	left    []uint64                    // parts of the host still to visit
 	units   []*Unit                     // of the first of them, still to visit; nil before it is described
 	snap    machine.Snapshot            // of the first of those; nil before its first piece
-	compact map[uint64]bool             // blocks to move bodies out of
+	compact map[uint64]bool             // segments to move bodies out of
 	floor   uint64                      // with less to spare than this, no body is moved any more
 	moved   map[machine.Ref]machine.Ref // bodies this pass has moved, by where they were
 	end     journal.Position            // of its last record; zero while it is being written
-	kept    []uint64                    // blocks with live bodies when the end was written
+	kept    []uint64                    // segments with live bodies when the end was written
 	busy    bool
 	// behind is the end of the last step. The next one waits until that is
 	// durable: a caller's record must not wait behind a whole snapshot.
@@ -50,8 +50,8 @@ type snapshotter struct {
 		freed, own uint64
 	} // of the one before, to which an abandoned one goes back
 
-	truncating bool            // the journal is being told
-	retain     *journal.Retain // what it could not be told yet, because the disk is full
+	truncating bool            // a call to Truncate is running
+	retain     *journal.Retain // of a Truncate that failed, because the disk is full
 }
 
 func (n *snapshotter) active() bool { return n.busy && n.end == 0 }
@@ -86,9 +86,9 @@ func (e *Engine) maintain() {
 			e.abandonSnapshot()
 			return
 		}
-		// It was to move as much as there was room for then.
+		// It was to move as much as there was space for then.
 		log := e.journal.Usage(e.claim)
-		still := e.compactBlocks(log, e.journal.Retained(e.claim))
+		still := e.compactSegments(log, e.journal.Retained(e.claim))
 		maps.DeleteFunc(n.compact, func(b uint64, _ bool) bool { return !still[b] })
 		n.floor = retention.Spare(log) / 4
 	case n.due(e.durable):
@@ -128,12 +128,12 @@ func (e *Engine) beginSnapshot() {
 	}
 	n.last.began, n.last.freed, n.last.own = last.began, last.freed, last.own
 	log := e.journal.Usage(e.claim)
-	n.compact, n.floor = e.compactBlocks(log, e.journal.Retained(e.claim)), retention.Spare(log)/4
+	n.compact, n.floor = e.compactSegments(log, e.journal.Retained(e.claim)), retention.Spare(log)/4
 	e.record(kindSnapshotBegin, n.number)
 	e.eff.Uint(e.host.Mark())
-	blocks := e.live.Blocks()
-	e.eff.Uint(uint64(len(blocks)))
-	for _, b := range blocks {
+	segments := e.live.Segments()
+	e.eff.Uint(uint64(len(segments)))
+	for _, b := range segments {
 		e.eff.Uint(b)
 		e.eff.Uint(e.live.Usage(b).Written)
 	}
@@ -251,7 +251,7 @@ func (e *Engine) fetchUpcoming() bool {
 	var wanted []machine.Ref
 	size, items := 0, 0
 	n.snap.Upcoming(n.budget, func(ref machine.Ref) {
-		if items++; size >= n.budget.Bytes || !n.compact[e.live.BlockOf(ref)] {
+		if items++; size >= n.budget.Bytes || !n.compact[e.live.SegmentOf(ref)] {
 			return
 		}
 		if _, ok := n.moved[ref]; ok {
@@ -278,7 +278,7 @@ func (e *Engine) fetchUpcoming() bool {
 		}
 		e.journal.Read(e.readCtx, reads)
 		for i, ref := range refs {
-			// What cannot be read stays where it is: whoever asks for it is told.
+			// What cannot be read stays where it is: a read of it gets the error.
 			if r := &reads[i]; r.Err == nil && len(r.Buf) > 0 {
 				read[ref] = r.Buf
 			}
@@ -292,13 +292,13 @@ func (e *Engine) fetchUpcoming() bool {
 	return true
 }
 
-// move gives a body in a block that is mostly dead a new place. Units that share
+// move gives a body in a segment that is mostly garbage a new place. Units that share
 // a body go on sharing it. A body that was not read beforehand ends the step: the
 // next one reads it.
 func (e *Engine) move(ref machine.Ref) (machine.Ref, bool) {
 	n := &e.snapshot
-	block := e.live.BlockOf(ref)
-	if !n.compact[block] {
+	segment := e.live.SegmentOf(ref)
+	if !n.compact[segment] {
 		return ref, false
 	}
 	if to, ok := n.moved[ref]; ok {
@@ -310,12 +310,12 @@ func (e *Engine) move(ref machine.Ref) (machine.Ref, bool) {
 		n.budget.Items = 0
 		return ref, false
 	case raw == nil: // unreadable
-		delete(n.compact, block)
+		delete(n.compact, segment)
 		return ref, false
 	}
 	to, err := e.storeOne(raw[1:])
 	if err != nil {
-		n.compact = nil // no room to move anything to
+		n.compact = nil // no space to move anything to
 		return ref, false
 	}
 	e.written.Snapshots += uint64(len(raw))
@@ -325,13 +325,13 @@ func (e *Engine) move(ref machine.Ref) (machine.Ref, bool) {
 }
 
 // durable truncates the history once the snapshot's end is safe. It keeps the
-// blocks that had live bodies at that end: what was settled since may not be
+// segments that had live bodies at that end: what was settled since may not be
 // durable, and then a crash brings the message back, which needs its body.
 func (n *snapshotter) durable(e *Engine) {
 	if !n.busy || n.truncating || n.retain != nil || n.end == 0 || n.end > e.durable {
 		return
 	}
-	keep := journal.Retain{From: n.began, Blocks: n.kept}
+	keep := journal.Retain{From: n.began, Segments: n.kept}
 	n.moved, n.compact, n.kept = nil, nil, nil
 	e.truncate(keep)
 }
@@ -367,18 +367,18 @@ func (e *Engine) truncated(keep journal.Retain, err error) {
 	}
 }
 
-// forgetLost leaves out the blocks that the journal does not have, and reports whether
-// there are any. Bodies in them are lost, and a repair has given them up: whoever asks for
-// one is told.
+// forgetLost leaves out the segments that the journal does not have, and reports whether
+// there are any. Bodies in them are lost, and a repair has dropped them: a read of
+// one gets the error.
 func (e *Engine) forgetLost(keep *journal.Retain) bool {
 	there := e.journal.Retained(e.claim)
-	before := len(keep.Blocks)
-	keep.Blocks = slices.DeleteFunc(slices.Clone(keep.Blocks), func(b uint64) bool {
+	before := len(keep.Segments)
+	keep.Segments = slices.DeleteFunc(slices.Clone(keep.Segments), func(b uint64) bool {
 		_, ok := there[b]
 		if !ok {
 			e.live.Lose(b)
 		}
 		return !ok
 	})
-	return len(keep.Blocks) < before
+	return len(keep.Segments) < before
 }

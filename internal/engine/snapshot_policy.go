@@ -48,28 +48,28 @@ func (e *Engine) snapshotDue() bool {
 func (e *Engine) retention(l look) retention.State {
 	n := &e.snapshot
 	u := retention.State{
-		After:   e.opts.SnapshotAfter,
-		Block:   e.claim.BlockSize,
-		Own:     e.written.Own() - n.own,
-		Size:    e.reserve(),
-		Garbage: e.live.Freed - n.freed,
-		Written: e.live.Written,
-		Live:    e.live.Live,
-		Log:     e.journal.Usage(e.claim),
-		Quiet:   l.quiet,
-		Full:    l.full,
+		After:       e.opts.SnapshotAfter,
+		SegmentSize: e.claim.SegmentSize,
+		Own:         e.written.Own() - n.own,
+		Size:        e.reserve(),
+		Garbage:     e.live.Freed - n.freed,
+		Written:     e.live.Written,
+		Live:        e.live.Live,
+		Log:         e.journal.Usage(e.claim),
+		Quiet:       l.quiet,
+		Full:        l.full,
 	}
 	if u.Full {
 		kept := e.journal.Retained(e.claim)
-		compact := e.compactBlocks(u.Log, kept)
+		compact := e.compactSegments(u.Log, kept)
 		u.Gain, u.Moved = e.live.Gain(max(e.durable, e.tail), kept, compact)
 	}
 	return u
 }
 
-// compactBlocks returns the blocks that a snapshot would move bodies out of.
-func (e *Engine) compactBlocks(log journal.Usage, kept map[uint64]journal.RetainedBlock) map[uint64]bool {
-	movable := min(2*e.claim.BlockSize, retention.Spare(log)/2/uint64(max(1, log.Keepers)))
+// compactSegments returns the segments that a snapshot would move bodies out of.
+func (e *Engine) compactSegments(log journal.Usage, kept map[uint64]journal.RetainedSegment) map[uint64]bool {
+	movable := min(2*e.claim.SegmentSize, retention.Spare(log)/2/uint64(max(1, log.Keepers)))
 	return e.live.Sparse(e.tail, movable, kept)
 }
 
@@ -99,7 +99,7 @@ func (e *Engine) resize(u *Unit) {
 	}
 }
 
-// quietAt returns when the log, if nobody writes to it before, has been quiet for
+// quietAt returns when the log, if no shard writes to it before, has been quiet for
 // long enough to look once more whether a snapshot is worth its while.
 func (e *Engine) quietAt() (time.Time, bool) {
 	if e.snapshot.busy || max(e.durable, e.tail) == 0 || e.looked.quiet && e.looked.at >= e.durable {

@@ -35,7 +35,7 @@ type Steps struct {
 	// of others in between, until it is done or returns an error.
 	Step func(tx *Tx) (done bool, err error)
 	// Done gets the error when everything that the steps did is durable; nil if
-	// nobody waits.
+	// no caller waits.
 	Done func(error)
 }
 

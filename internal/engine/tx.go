@@ -23,7 +23,7 @@ func (tx *Tx) Epoch() uint32 { return tx.e.claim.Epoch }
 func (tx *Tx) Add(u *Unit) { tx.e.add(u) }
 
 // Drop ceases to drive machines. The bodies that they refer to are freed in steps. The
-// host has written that they are gone.
+// host has written that they are removed.
 func (tx *Tx) Drop(us []*Unit) { tx.e.drop(us) }
 
 // WriteAs makes the records that are written from now on those of a machine.
@@ -90,7 +90,7 @@ func (tx *Tx) Store(use journal.Use, raws [][]byte, refs []machine.Ref) error {
 // StoreOne is Store of one essential body.
 func (tx *Tx) StoreOne(raw []byte) (machine.Ref, error) { return tx.e.storeOne(raw) }
 
-// Retained reports whether a body that nobody refers to is still where it was: its block
+// Retained reports whether a body without a reference is still where it was: its segment
 // was not given up.
 func (tx *Tx) Retained(ref machine.Ref) bool { return tx.e.live.Retains(ref) }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
@@ -26,8 +27,8 @@ type statement struct {
 // Change is what an action does to one property.
 type Change struct {
 	Name   Name
-	Value  Value // null is a value that user properties can have
-	Remove bool  // instead of setting Value
+	Value  value.Value // null is a value that user properties can have
+	Remove bool        // instead of setting Value
 }
 
 // ParseAction reads the statements of an action, within the default limits. The
@@ -129,11 +130,11 @@ func (p *parser) target() (Name, *SyntaxError) {
 // checkValue finds a constant that its system property can never take.
 func (s statement) checkValue() *kindError {
 	n := s.expr.root
-	if s.name.System == NotSystem || !n.constant() || !n.val.known() {
+	if s.name.System == NotSystem || !n.constant() || !n.val.Known() {
 		return nil
 	}
 	kind := s.name.System.kind()
-	if _, ok := convert(n.val, kind); !ok {
+	if _, ok := value.Convert(n.val, kind); !ok {
 		return &kindError{n, n.describe(), "a " + kind.String() + " for " + s.name.String()}
 	}
 	return nil
@@ -175,32 +176,32 @@ func (a *Action) Apply(v View) ([]Change, error) {
 
 func (s statement) apply(o *overlay, steps *int) (Change, error) {
 	if s.expr == nil {
-		return Change{Name: s.name, Value: NullValue(), Remove: true}, nil
+		return Change{Name: s.name, Value: value.MakeNull(), Remove: true}, nil
 	}
 	v, err := s.expr.eval(o, steps)
 	if err != nil {
 		return Change{}, err
 	}
 	switch {
-	case v.kind == Opaque:
+	case v.Kind() == value.Opaque:
 		return Change{}, s.refuse("its type cannot be copied")
 	case s.name.System != NotSystem:
 		return s.applySystem(v)
-	case !v.known():
-		return Change{Name: s.name, Value: NullValue()}, nil
+	case !v.Known():
+		return Change{Name: s.name, Value: value.MakeNull()}, nil
 	}
 	if existing := o.User(s.name.User); existing != nil {
-		v = v.as(*existing)
+		v = v.As(*existing)
 	}
 	return Change{Name: s.name, Value: v}, nil
 }
 
 // applySystem converts to the type of the property. Null clears it.
-func (s statement) applySystem(v Value) (Change, error) {
-	if !v.known() {
-		return Change{Name: s.name, Value: NullValue(), Remove: true}, nil
+func (s statement) applySystem(v value.Value) (Change, error) {
+	if !v.Known() {
+		return Change{Name: s.name, Value: value.MakeNull(), Remove: true}, nil
 	}
-	c, ok := convert(v, s.name.System.kind())
+	c, ok := value.Convert(v, s.name.System.kind())
 	if !ok {
 		return Change{}, s.refuse(fmt.Sprintf("%s is not a %v", shorten(v.String()), s.name.System.kind()))
 	}
@@ -219,7 +220,7 @@ type overlay struct {
 }
 
 // size is about how many bytes a change adds to a message.
-func (c *Change) size() int { return len(c.Name.User) + len(c.Value.text) }
+func (c *Change) size() int { return len(c.Name.User) + len(c.Value.Str()) }
 
 func (o *overlay) find(name Name) int {
 	return slices.IndexFunc(o.changes, func(c Change) bool { return c.Name.same(name) })
@@ -245,7 +246,7 @@ func (o *overlay) put(c Change) (reason string) {
 }
 
 // User returns a user property as changed.
-func (o *overlay) User(name string) *Value {
+func (o *overlay) User(name string) *value.Value {
 	if i := o.find(Name{User: name}); i >= 0 {
 		if o.changes[i].Remove {
 			return nil
@@ -257,7 +258,7 @@ func (o *overlay) User(name string) *Value {
 
 // System returns a system property as changed. One that was removed has the null
 // that its change carries.
-func (o *overlay) System(name SystemName) *Value {
+func (o *overlay) System(name SystemName) *value.Value {
 	if i := o.find(Name{System: name}); i >= 0 {
 		return &o.changes[i].Value
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -80,15 +81,15 @@ func TestActions(t *testing.T) {
 func TestActionsKeepTheWidthOfNumbers(t *testing.T) {
 	for _, tt := range []struct {
 		sql  string
-		want Width
+		want value.Width
 	}{
-		{"SET n = n + 1", Int32},
-		{"SET n = n * 1000000000000", Widest}, // does not fit an int
-		{"SET copy = n", Int32},
-		{"SET copy = -n", Widest},
-		{"SET fresh = 1", Widest},
-		{"SET big = 1", Uint64},
-		{"SET big = -1", Widest},
+		{"SET n = n + 1", value.Int32},
+		{"SET n = n * 1000000000000", value.Widest}, // does not fit an int
+		{"SET copy = n", value.Int32},
+		{"SET copy = -n", value.Widest},
+		{"SET fresh = 1", value.Widest},
+		{"SET big = 1", value.Uint64},
+		{"SET big = -1", value.Widest},
 	} {
 		a, err := ParseAction(tt.sql, nil)
 		if err != nil {

@@ -2,7 +2,11 @@
 
 package filter
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
+)
 
 type op uint8
 
@@ -69,14 +73,14 @@ type node struct {
 	fixed   bool // val is the result for every message
 	slot    int  // opProperty: index into Expr.names
 	kids    []*node
-	held    *Value             // &val of constants, once the expression is compiled
-	name    Name               // opProperty
-	like    *pattern           // opLike whose pattern is fixed
-	set     map[Value]struct{} // opIn over many constants, by index key
-	val     Value              // opConst, opParam, or fixed
-	param   string             // opParam
-	depth   int                // of the tree below, this node included
-	pos     int                // where the operation begins in the text
+	held    *value.Value             // &val of constants, once the expression is compiled
+	name    Name                     // opProperty
+	like    *pattern                 // opLike whose pattern is fixed
+	set     map[value.Value]struct{} // opIn over many constants, by index key
+	val     value.Value              // opConst, opParam, or fixed
+	param   string                   // opParam
+	depth   int                      // of the tree below, this node included
+	pos     int                      // where the operation begins in the text
 }
 
 // comparison reports whether n compares two values that are not both fixed.

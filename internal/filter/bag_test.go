@@ -6,16 +6,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 // bag is a message made of maps.
 type bag struct {
-	user   map[string]Value
-	system map[SystemName]Value
+	user   map[string]value.Value
+	system map[SystemName]value.Value
 	ids    byte // counts up, so that ids are known
 }
 
-func (b *bag) User(name string) *Value {
+func (b *bag) User(name string) *value.Value {
 	if v, ok := b.user[name]; ok {
 		return &v
 	}
@@ -28,12 +30,12 @@ func (b *bag) User(name string) *Value {
 }
 
 // System answers null for the sender's properties that are not in the bag.
-func (b *bag) System(name SystemName) *Value {
+func (b *bag) System(name SystemName) *value.Value {
 	if v, ok := b.system[name]; ok {
 		return &v
 	}
 	if name.Settable() {
-		v := NullValue()
+		v := value.MakeNull()
 		return &v
 	}
 	return nil
@@ -49,25 +51,25 @@ var noon = time.Date(2030, time.January, 31, 12, 0, 0, 0, time.UTC)
 // sample is the message that the tables of this package use.
 func sample() *bag {
 	return &bag{
-		user: map[string]Value{
-			"Priority": StringValue("High"), "name": StringValue("O'Neil"), "empty": StringValue(""),
-			"n": IntValue(5).WithWidth(Int32), "big": UintValue(1<<63 + 5).WithWidth(Uint64), "d": DoubleValue(2.5), "minus": IntValue(-7),
-			"yes": BoolValue(true), "no": BoolValue(false), "nothing": NullValue(),
-			"sent": TimeValue(noon), "due": TimeValue(noon.Add(time.Hour)), "took": DurationValue(90 * time.Second),
-			"id": UUIDValue([16]byte{1, 2}), "map": OpaqueValue(), "bytes": BinaryValue("\x01\x02"),
-			"AND": IntValue(1), "two words": IntValue(2), "a]b": IntValue(3), `a"b`: IntValue(4), "größe": IntValue(6),
-			"sys": IntValue(8), "p": IntValue(9), "path": StringValue("orders/eu/100%_sure"),
+		user: map[string]value.Value{
+			"Priority": value.MakeString("High"), "name": value.MakeString("O'Neil"), "empty": value.MakeString(""),
+			"n": value.MakeInt(5).WithWidth(value.Int32), "big": value.MakeUint(1<<63 + 5).WithWidth(value.Uint64), "d": value.MakeDouble(2.5), "minus": value.MakeInt(-7),
+			"yes": value.MakeBool(true), "no": value.MakeBool(false), "nothing": value.MakeNull(),
+			"sent": value.MakeTime(noon), "due": value.MakeTime(noon.Add(time.Hour)), "took": value.MakeDuration(90 * time.Second),
+			"id": value.MakeUUID([16]byte{1, 2}), "map": value.MakeOpaque(), "bytes": value.MakeBinary("\x01\x02"),
+			"AND": value.MakeInt(1), "two words": value.MakeInt(2), "a]b": value.MakeInt(3), `a"b`: value.MakeInt(4), "größe": value.MakeInt(6),
+			"sys": value.MakeInt(8), "p": value.MakeInt(9), "path": value.MakeString("orders/eu/100%_sure"),
 		},
-		system: map[SystemName]Value{
-			MessageID: StringValue("m-1"), Subject: StringValue("order.created"), SequenceNumber: IntValue(42),
-			EnqueuedTimeUTC: TimeValue(noon), DeliveryCount: IntValue(0),
+		system: map[SystemName]value.Value{
+			MessageID: value.MakeString("m-1"), Subject: value.MakeString("order.created"), SequenceNumber: value.MakeInt(42),
+			EnqueuedTimeUTC: value.MakeTime(noon), DeliveryCount: value.MakeInt(0),
 		},
 	}
 }
 
 var sampleParams = Params{
-	"@limit": IntValue(5), "span": DurationValue(time.Hour), "@when": TimeValue(noon), "@Text": StringValue("High"),
-	"@flag": BoolValue(true), "@rate": DoubleValue(0.5), "@none": NullValue(),
+	"@limit": value.MakeInt(5), "span": value.MakeDuration(time.Hour), "@when": value.MakeTime(noon), "@Text": value.MakeString("High"),
+	"@flag": value.MakeBool(true), "@rate": value.MakeDouble(0.5), "@none": value.MakeNull(),
 }
 
 func parse(t testing.TB, sql string) *Expr {

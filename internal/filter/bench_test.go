@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -55,9 +56,9 @@ func BenchmarkCorrelationRules(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			rules := make([]Filter, n)
 			for i := range rules {
-				rules[i] = &Correlation{Subject: "order.created", Properties: map[string]Value{"tenant": StringValue(fmt.Sprint("tenant-", i))}}
+				rules[i] = &Correlation{Subject: "order.created", Properties: map[string]value.Value{"tenant": value.MakeString(fmt.Sprint("tenant-", i))}}
 			}
-			rules[n/2].(*Correlation).Properties["tenant"] = StringValue("contoso")
+			rules[n/2].(*Correlation).Properties["tenant"] = value.MakeString("contoso")
 			benchmarkSet(b, rules)
 		})
 	}

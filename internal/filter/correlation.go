@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 // Filter is the condition of a rule: an [*Expr], a [*Correlation] or a
@@ -54,13 +56,13 @@ type Correlation struct {
 	SessionID        string
 	ReplyToSessionID string
 	ContentType      string
-	Properties       map[string]Value
+	Properties       map[string]value.Value
 }
 
 // equality is one field and the value it must have.
 type equality struct {
 	name  Name
-	value Value
+	value value.Value
 }
 
 // Validate reports everything that would keep the filter from ever matching.
@@ -70,7 +72,7 @@ func (c *Correlation) Validate() error {
 		errs = append(errs, ErrNoCondition)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Properties)) {
-		if _, ok := c.Properties[name].key(); !ok {
+		if _, ok := c.Properties[name].Key(); !ok {
 			errs = append(errs, fmt.Errorf("filter: property %s: %v equals nothing", quoteName(name), c.Properties[name]))
 		}
 		if name == "" {
@@ -91,7 +93,7 @@ func (c *Correlation) fields(dst []equality) []equality {
 		{SessionID, c.SessionID}, {ReplyToSessionID, c.ReplyToSessionID},
 	} {
 		if f.want != "" {
-			dst = append(dst, equality{Name{System: f.name}, StringValue(f.want)})
+			dst = append(dst, equality{Name{System: f.name}, value.MakeString(f.want)})
 		}
 	}
 	return dst
@@ -113,12 +115,12 @@ func (c *Correlation) Match(v View) (bool, error) {
 	var space [8]equality
 	fields := c.fields(space[:0])
 	for _, f := range fields {
-		if got := v.System(f.name.System); got == nil || equal(got, &f.value) != same {
+		if got := v.System(f.name.System); got == nil || value.Equal(got, &f.value) != value.Same {
 			return false, nil
 		}
 	}
 	for name, want := range c.Properties {
-		if got := v.User(name); got == nil || equal(got, &want) != same {
+		if got := v.User(name); got == nil || value.Equal(got, &want) != value.Same {
 			return false, nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -43,7 +44,7 @@ func (c Change) wire() codec.Value {
 	if c.Remove {
 		return codec.Value{}
 	}
-	return ToWire(c.Value)
+	return value.ToWire(c.Value)
 }
 
 // appendUser changes a user property under the spellings that m has, so that

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -28,18 +29,18 @@ type Envelope struct {
 	// Values that were read are cached, because several rules use the same ones and
 	// every search in the message would start at its front. Application properties
 	// are all read when the first one is used.
-	read   *message.Message   // the message that the following is of
-	props  []property         // reused from message to message; empty if they are many
-	system [systemNames]Value // the sender's, if in filled; the broker's as last read
-	filled uint32             // bit per element of system
-	many   []property         // all properties if they are many
-	index  *nameIndex         // if there are many, from the first use on
+	read   *message.Message         // the message that the following is of
+	props  []property               // reused from message to message; empty if they are many
+	system [systemNames]value.Value // the sender's, if in filled; the broker's as last read
+	filled uint32                   // bit per element of system
+	many   []property               // all properties if they are many
+	index  *nameIndex               // if there are many, from the first use on
 }
 
 // property is an application property of the current message.
 type property struct {
 	name  string
-	value Value
+	value value.Value
 }
 
 // endOfTime is the expiry that Service Bus reports for messages that do not
@@ -50,7 +51,7 @@ var endOfTime = time.Date(9999, time.December, 31, 23, 59, 59, 999_999_900, time
 const forever = math.MaxInt64
 
 // User returns an application property.
-func (e *Envelope) User(name string) *Value {
+func (e *Envelope) User(name string) *value.Value {
 	if e.read != e.Message {
 		e.open()
 	}
@@ -90,7 +91,7 @@ type nameIndex struct {
 }
 
 // search is User for many properties.
-func (e *Envelope) search(name string) *Value {
+func (e *Envelope) search(name string) *value.Value {
 	if e.index == nil {
 		e.index = indexNames(e.many)
 	}
@@ -151,7 +152,7 @@ func (e *Envelope) open() {
 		p := &e.props[len(e.props)-1]
 		name, v := r.Pair()
 		p.name = name
-		p.value.read(v)
+		p.value.Read(v)
 	}
 	if len(e.props) > scanned {
 		e.many, e.props = e.props, nil
@@ -164,7 +165,7 @@ func (e *Envelope) Forget() {
 	clear(e.props)
 	for name := range e.system {
 		if e.filled&(1<<name) != 0 {
-			e.system[name] = Value{}
+			e.system[name] = value.Value{}
 		}
 	}
 	e.Message, e.read, e.props, e.filled = nil, nil, e.props[:0], 0
@@ -182,7 +183,7 @@ func (e *Envelope) NewID() (id [16]byte, ok bool) {
 }
 
 // System returns a system property.
-func (e *Envelope) System(name SystemName) *Value {
+func (e *Envelope) System(name SystemName) *value.Value {
 	if !name.Settable() {
 		v, ok := e.stamped(name)
 		if !ok {
@@ -198,7 +199,7 @@ func (e *Envelope) System(name SystemName) *Value {
 	if e.filled&(1<<name) == 0 {
 		e.filled |= 1 << name
 		if f, ok := fieldOf(name); ok {
-			v.readField(e.Message.Field(f))
+			v.ReadField(e.Message.Field(f))
 		} else {
 			*v = e.fromSender(name)
 		}
@@ -207,7 +208,7 @@ func (e *Envelope) System(name SystemName) *Value {
 }
 
 // fromSender reads what the sender wrote elsewhere than in the properties section.
-func (e *Envelope) fromSender(name SystemName) Value {
+func (e *Envelope) fromSender(name SystemName) value.Value {
 	switch name {
 	case PartitionKey:
 		return e.annotation(message.AnnotationPartitionKey)
@@ -216,11 +217,11 @@ func (e *Envelope) fromSender(name SystemName) Value {
 	case ScheduledEnqueueTimeUTC:
 		return e.annotation(message.AnnotationScheduledEnqueueTime)
 	case TimeToLive:
-		return TicksValue(e.ttl())
+		return value.MakeTicks(e.ttl())
 	case ForcePersistence:
-		return BoolValue(e.Message.Header().Durable)
+		return value.MakeBool(e.Message.Header().Durable)
 	default:
-		return NullValue()
+		return value.MakeNull()
 	}
 }
 
@@ -243,9 +244,9 @@ func fieldOf(name SystemName) (message.Field, bool) {
 	return f - 1, f > 0
 }
 
-func (e *Envelope) annotation(name string) Value {
+func (e *Envelope) annotation(name string) value.Value {
 	v, _ := e.Message.Annotation(name)
-	return FromWire(v)
+	return value.FromWire(v)
 }
 
 // ttl returns the time to live in ticks. If it is too long for the header, it
@@ -253,57 +254,57 @@ func (e *Envelope) annotation(name string) Value {
 func (e *Envelope) ttl() int64 {
 	if end := e.Message.AbsoluteExpiry(); !end.IsZero() {
 		if from := e.Message.CreationTime(); !from.IsZero() {
-			return int64(TimeValue(end).bits) - int64(TimeValue(from).bits)
+			return value.MakeTime(end).Ticks() - value.MakeTime(from).Ticks()
 		}
 	}
 	if h := e.Message.Header(); h.TTLSet {
-		return int64(h.TTL / nanosPerTick)
+		return value.MakeDuration(h.TTL).Ticks()
 	}
 	return forever
 }
 
 // stamped returns what the broker wrote, if it has.
-func (e *Envelope) stamped(name SystemName) (Value, bool) {
+func (e *Envelope) stamped(name SystemName) (value.Value, bool) {
 	s := &e.BrokerProperties
 	switch name {
 	case SequenceNumber:
-		return IntValue(s.SequenceNumber), s.SequenceNumber != 0
+		return value.MakeInt(s.SequenceNumber), s.SequenceNumber != 0
 	case EnqueuedSequenceNumber:
-		return IntValue(s.EnqueuedSequenceNumber), s.EnqueuedSequenceNumber != 0
+		return value.MakeInt(s.EnqueuedSequenceNumber), s.EnqueuedSequenceNumber != 0
 	case EnqueuedTimeUTC:
-		return TimeValue(s.EnqueuedTime), !s.EnqueuedTime.IsZero()
+		return value.MakeTime(s.EnqueuedTime), !s.EnqueuedTime.IsZero()
 	case ExpiresAtUTC:
 		return e.expiresAt()
 	case LockedUntilUTC:
-		return TimeValue(s.LockedUntil), !s.LockedUntil.IsZero()
+		return value.MakeTime(s.LockedUntil), !s.LockedUntil.IsZero()
 	case LockToken:
-		return UUIDValue(s.LockToken), s.HasLock
+		return value.MakeUUID(s.LockToken), s.HasLock
 	case Size:
-		return IntValue(int64(e.Message.Size())), true
+		return value.MakeInt(int64(e.Message.Size())), true
 	case DeliveryCount:
-		return IntValue(int64(s.DeliveryCount)), true
+		return value.MakeInt(int64(s.DeliveryCount)), true
 	case State: // counts from zero, which is active
-		return IntValue(int64(max(s.State, message.StateActive) - message.StateActive)), true
+		return value.MakeInt(int64(max(s.State, message.StateActive) - message.StateActive)), true
 	case DeadLetterSource:
 		if s.DeadLetterSource == "" {
-			return NullValue(), true
+			return value.MakeNull(), true
 		}
-		return StringValue(s.DeadLetterSource), true
+		return value.MakeString(s.DeadLetterSource), true
 	default:
-		return Value{}, false
+		return value.Value{}, false
 	}
 }
 
-func (e *Envelope) expiresAt() (Value, bool) {
+func (e *Envelope) expiresAt() (value.Value, bool) {
 	if !e.ExpiresAt.IsZero() {
-		return TimeValue(e.ExpiresAt), true
+		return value.MakeTime(e.ExpiresAt), true
 	}
 	if e.BrokerProperties.EnqueuedTime.IsZero() {
-		return Value{}, false
+		return value.Value{}, false
 	}
-	from, ttl := TimeValue(e.BrokerProperties.EnqueuedTime), TicksValue(e.ttl())
-	at, _ := arithmetic(opAdd, &from, &ttl)
-	if end := TimeValue(endOfTime); compare(&at, &end) != less {
+	from, ttl := value.MakeTime(e.BrokerProperties.EnqueuedTime), value.MakeTicks(e.ttl())
+	at := value.Add(&from, &ttl)
+	if end := value.MakeTime(endOfTime); value.Compare(&at, &end) != value.Less {
 		return end, true
 	}
 	return at, true

@@ -2,7 +2,11 @@
 
 package filter
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
+)
 
 // cached is how many distinct properties one evaluation caches. A lookup reads
 // through the message, and the rules of a set use the same few properties again
@@ -14,7 +18,7 @@ const cached = 24
 type env struct {
 	view   View
 	remap  []uint32 // slot of the expression -> slot of the rule set; nil: the same
-	cache  [cached]*Value
+	cache  [cached]*value.Value
 	steps  int        // what is left of the work that the evaluation may do; below zero is too much
 	shared int        // what is left of messageSteps; below zero is too much
 	err    *EvalError // the first failure; once set, results mean nothing
@@ -29,7 +33,7 @@ func (e *env) fail(n *node, reason string) {
 // slot returns the property at a slot and looks it up the first time. For a
 // user property, unknown means that it is absent; for a system property, that
 // it has no value yet.
-func (e *env) slot(slot int, name *Name) *Value {
+func (e *env) slot(slot int, name *Name) *value.Value {
 	if slot < cached && e.cache[slot] != nil {
 		return e.cache[slot]
 	}
@@ -38,8 +42,8 @@ func (e *env) slot(slot int, name *Name) *Value {
 
 // fetch returns a property of the message and caches it in slot, if there is
 // such a slot.
-func (e *env) fetch(name *Name, slot int) *Value {
-	var v *Value
+func (e *env) fetch(name *Name, slot int) *value.Value {
+	var v *value.Value
 	if name.System == NotSystem {
 		v = e.view.User(name.User)
 	} else {
@@ -57,24 +61,24 @@ func (e *env) fetch(name *Name, slot int) *Value {
 }
 
 // raw returns what a property or property(e) finds, without minding absence.
-func (e *env) raw(n *node) *Value {
+func (e *env) raw(n *node) *value.Value {
 	if n.op == opProperty {
 		return e.slot(e.number(n), &n.name)
 	}
 	arg := e.value(n.kids[0])
-	if arg.kind != String {
+	if arg.Kind() != value.String {
 		return &absent
 	}
-	if !e.afford(n, stepsPerLookup+scanned*(len(arg.text)/bytesPerStep)) {
+	if !e.afford(n, stepsPerLookup+scanned*(len(arg.Str())/bytesPerStep)) {
 		return &absent
 	}
-	name, ok := scoped(arg.text)
+	name, ok := scoped(arg.Str())
 	if !ok {
-		e.fail(n, "there is no system property "+shorten(arg.text))
+		e.fail(n, "there is no system property "+shorten(arg.Str()))
 		return &absent
 	}
 	v := e.fetch(&name, cached)
-	if name.System != NotSystem && v.kind == Unknown {
+	if name.System != NotSystem && v.Kind() == value.Unknown {
 		e.noValue(n)
 	}
 	return v
@@ -93,19 +97,19 @@ func (e *env) noValue(n *node) { e.fail(n, "it has no value at this point") }
 // operandRef returns a pointer to the value of n, if n is a constant or a
 // property, as most operands are; else nil. It must not call value: the
 // compiler would move every operand of a recursive evaluation to the heap.
-func (e *env) operandRef(n *node) *Value {
+func (e *env) operandRef(n *node) *value.Value {
 	if n.op != opProperty {
 		return n.held
 	}
 	v := e.slot(e.number(n), &n.name)
-	if v.kind == Unknown && n.name.System != NotSystem {
+	if v.Kind() == value.Unknown && n.name.System != NotSystem {
 		e.noValue(n)
 	}
 	return v
 }
 
 // value evaluates n.
-func (e *env) value(n *node) Value {
+func (e *env) value(n *node) value.Value {
 	if n.fixed {
 		return n.val
 	}
@@ -121,20 +125,20 @@ func (e *env) value(n *node) Value {
 		if e.afford(n, stepsPerID) && !ok {
 			e.fail(n, "there is no source of new ids here")
 		}
-		return UUIDValue(id)
+		return value.MakeUUID(id)
 	case opNegate:
-		return negate(e.value(n.kids[0]))
+		return value.Negate(e.value(n.kids[0]))
 	case opPlus:
-		if v := e.value(n.kids[0]); v.isNumber() || v.kind == Duration {
+		if v := e.value(n.kids[0]); v.IsNumber() || v.Kind() == value.Duration {
 			return v
 		}
-		return Value{}
+		return value.Value{}
 	case opAdd, opSub, opMul, opDiv, opMod:
 		a, b := e.value(n.kids[0]), e.value(n.kids[1])
-		if a.text != "" && !e.afford(n, len(a.text)+len(b.text)) {
-			return Value{}
+		if a.Str() != "" && !e.afford(n, len(a.Str())+len(b.Str())) {
+			return value.Value{}
 		}
-		v, ok := arithmetic(n.op, &a, &b)
+		v, ok := apply(n.op, &a, &b)
 		if !ok {
 			e.fail(n, "division by zero")
 		}
@@ -201,24 +205,24 @@ func (e *env) compare(n *node) ternary {
 	if a == nil || b == nil {
 		return e.compareComputed(n)
 	}
-	if a.kind == String && b.kind == String {
+	if a.Kind() == value.String && b.Kind() == value.String {
 		return e.compareTexts(n, a, b)
 	}
-	return compareResult(n.op, compare(a, b))
+	return compareResult(n.op, value.Compare(a, b))
 }
 
 // compareTexts is compare for two strings, which may be long.
-func (e *env) compareTexts(n *node, a, b *Value) ternary {
-	if len(a.text) > shortText && !e.affordText(n, a, b) {
+func (e *env) compareTexts(n *node, a, b *value.Value) ternary {
+	if len(a.Str()) > shortText && !e.affordText(n, a, b) {
 		return maybe
 	}
 	switch n.op {
 	case opEqual:
-		return ternaryOf(a.text == b.text)
+		return ternaryOf(a.Str() == b.Str())
 	case opNotEqual:
-		return ternaryOf(a.text != b.text)
+		return ternaryOf(a.Str() != b.Str())
 	}
-	return compareResult(n.op, order(strings.Compare(a.text, b.text)))
+	return compareResult(n.op, value.Order(strings.Compare(a.Str(), b.Str())))
 }
 
 // compareComputed is compare for operands that have to be computed. It is a
@@ -226,26 +230,43 @@ func (e *env) compareTexts(n *node, a, b *Value) ternary {
 // comparison.
 func (e *env) compareComputed(n *node) ternary {
 	x, y := e.value(n.kids[0]), e.value(n.kids[1])
-	if x.kind == String && y.kind == String {
+	if x.Kind() == value.String && y.Kind() == value.String {
 		return e.compareTexts(n, &x, &y)
 	}
-	return compareResult(n.op, compare(&x, &y))
+	return compareResult(n.op, value.Compare(&x, &y))
+}
+
+// apply applies an operator to two values; false means a division by zero.
+func apply(o op, a, b *value.Value) (value.Value, bool) {
+	switch o {
+	case opAdd:
+		return value.Add(a, b), true
+	case opSub:
+		return value.Sub(a, b), true
+	case opMul:
+		return value.Mul(a, b), true
+	case opDiv:
+		return value.Div(a, b)
+	default:
+		return value.Mod(a, b)
+	}
 }
 
 // truth reads a value as a condition.
-func truth(v Value) ternary {
-	if v.kind != Bool {
+func truth(v value.Value) ternary {
+	if v.Kind() != value.Bool {
 		return maybe
 	}
-	return ternaryOf(v.bits == 1)
+	return ternaryOf(v.Bool())
 }
 
 // isNull is about absence, so a system property without a value is no failure.
 func (e *env) isNull(n *node) bool {
 	if n.op == opProperty {
-		return !e.raw(n).known()
+		return !e.raw(n).Known()
 	}
-	return !e.value(n).known()
+	v := e.value(n)
+	return !v.Known()
 }
 
 // exists is true for a user property that is there, be it null. The sender's
@@ -253,9 +274,9 @@ func (e *env) isNull(n *node) bool {
 func (e *env) exists(n *node) bool {
 	v := e.raw(n)
 	if n.op == opProperty && n.name.System != NotSystem {
-		return v.known()
+		return v.Known()
 	}
-	return v.kind != Unknown
+	return v.Kind() != value.Unknown
 }
 
 // in compares the first kid with the others. Only an unknown left side makes the
@@ -266,15 +287,15 @@ func (e *env) in(n *node) ternary {
 		v := e.value(n.kids[0])
 		left = &v
 	}
-	if !left.known() || len(left.text) > shortText && !e.affordList(n, left) {
+	if !left.Known() || len(left.Str()) > shortText && !e.affordList(n, left) {
 		return maybe
 	}
 	return ternaryOf(e.among(n, left) != n.negated)
 }
 
-func (e *env) among(n *node, left *Value) bool {
+func (e *env) among(n *node, left *value.Value) bool {
 	if n.set != nil {
-		key, ok := left.key()
+		key, ok := left.Key()
 		if ok {
 			_, ok = n.set[key]
 		}
@@ -286,7 +307,7 @@ func (e *env) among(n *node, left *Value) bool {
 			v := e.value(kid)
 			element = &v
 		}
-		if equal(left, element) == same {
+		if value.Equal(left, element) == value.Same {
 			return true
 		}
 	}
@@ -301,10 +322,10 @@ func (e *env) matches(n *node) ternary {
 		left = &v
 	}
 	if n.like != nil {
-		if left.kind != String {
+		if left.Kind() != value.String {
 			return maybe
 		}
-		got := e.match(left.text, n.like)
+		got := e.match(left.Str(), n.like)
 		if e.steps < 0 {
 			e.fail(n, tooManySteps)
 		}
@@ -313,15 +334,15 @@ func (e *env) matches(n *node) ternary {
 	pat, escape := e.value(n.kids[1]), none
 	if len(n.kids) > 2 {
 		esc := e.value(n.kids[2])
-		if esc.kind != String || !oneRune(esc.text) {
+		if esc.Kind() != value.String || !oneRune(esc.Str()) {
 			return maybe
 		}
-		escape = escapeRune(esc.text)
+		escape = escapeRune(esc.Str())
 	}
-	if left.kind != String || pat.kind != String || !e.afford(n, len(pat.text)) {
+	if left.Kind() != value.String || pat.Kind() != value.String || !e.afford(n, len(pat.Str())) {
 		return maybe
 	}
-	got := !endsInEscape(pat.text, escape) && e.like(left.text, pieces{text: pat.text, escape: escape})
+	got := !endsInEscape(pat.Str(), escape) && e.like(left.Str(), pieces{text: pat.Str(), escape: escape})
 	if e.steps < 0 {
 		e.fail(n, tooManySteps)
 	}

@@ -5,6 +5,8 @@ package filter
 import (
 	"errors"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 // TestConditions covers each rule of the semantics against the sample message:
@@ -114,13 +116,13 @@ func TestEvaluationErrors(t *testing.T) {
 }
 
 func TestParseValueTakesAnyType(t *testing.T) {
-	for sql, want := range map[string]Value{
-		"Priority":              StringValue("High"),
-		"n + 1":                 IntValue(6),
-		"Priority + '/' + name": StringValue("High/O'Neil"),
-		"n > 1":                 BoolValue(true),
+	for sql, want := range map[string]value.Value{
+		"Priority":              value.MakeString("High"),
+		"n + 1":                 value.MakeInt(6),
+		"Priority + '/' + name": value.MakeString("High/O'Neil"),
+		"n > 1":                 value.MakeBool(true),
 		"missing":               {},
-		"newid()":               UUIDValue([16]byte{15: 1}),
+		"newid()":               value.MakeUUID([16]byte{15: 1}),
 	} {
 		x, err := ParseValue(sql, nil)
 		if err != nil {
@@ -138,7 +140,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	bad := 0
 	set := Compile([]Filter{
 		True, parse(t, "amount > 10 AND weight < 3"), parse(t, "Priority = 'High' AND sys.Label LIKE 'o%'"),
-		&Correlation{Subject: "order.created", Properties: map[string]Value{"amount": IntValue(250)}},
+		&Correlation{Subject: "order.created", Properties: map[string]value.Value{"amount": value.MakeInt(250)}},
 	})
 	hits := 0
 	hit := func(int, error) { hits++ }

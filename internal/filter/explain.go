@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 // Explanation says why a filter matches or not.
@@ -83,7 +85,7 @@ func (x *Expr) reason(e *env, n *node) string {
 			return
 		}
 		v := *e.raw(p)
-		missing = missing || !v.known()
+		missing = missing || !v.Known()
 		if fact := p.String() + " is " + describe(v); !listed[fact] {
 			listed[fact] = true
 			facts = append(facts, fact)
@@ -99,15 +101,15 @@ func (x *Expr) reason(e *env, n *node) string {
 }
 
 // describe formats the value of a property.
-func describe(v Value) string {
-	switch v.kind {
-	case Unknown:
+func describe(v value.Value) string {
+	switch v.Kind() {
+	case value.Unknown:
 		return "not set"
-	case Null:
+	case value.Null:
 		return "null"
-	case String:
-		return StringValue(shorten(v.text)).String()
-	case Binary, Opaque:
+	case value.String:
+		return value.MakeString(shorten(v.Str())).String()
+	case value.Binary, value.Opaque:
 		return "of a type that cannot be compared"
 	default:
 		return v.String()
@@ -136,7 +138,7 @@ func (c *Correlation) Explain(v View) Explanation {
 	e := env{view: v, steps: math.MaxInt}
 	for _, eq := range c.equalities() {
 		got := e.fetch(&eq.name, cached)
-		ternary := compareResult(opEqual, equal(got, &eq.value))
+		ternary := compareResult(opEqual, value.Equal(got, &eq.value))
 		reason := fmt.Sprintf("%v was %v: %v is %s", eq, ternary, eq.name, describe(*got))
 		if ternary != yes {
 			return Explanation{Result: ternary.String(), Reasons: []string{reason}}

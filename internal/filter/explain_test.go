@@ -2,7 +2,11 @@
 
 package filter
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
+)
 
 func TestExplain(t *testing.T) {
 	for _, tt := range []struct{ sql, result, want string }{
@@ -47,7 +51,7 @@ func TestExplainOtherFilters(t *testing.T) {
 		{&Correlation{}, "an empty filter matches nothing"},
 		{&Correlation{Subject: "x", To: "y"}, "sys.Label = 'x' was false: sys.Label is 'order.created'"},
 		{&Correlation{To: "y"}, "sys.To = 'y' was unknown: sys.To is null"},
-		{&Correlation{Subject: "order.created", Properties: map[string]Value{"n": IntValue(5)}},
+		{&Correlation{Subject: "order.created", Properties: map[string]value.Value{"n": value.MakeInt(5)}},
 			"sys.Label = 'order.created' was true: sys.Label is 'order.created'; n = 5 was true: n is 5"},
 	} {
 		if got := tt.f.Explain(sample()).String(); got != tt.want {

@@ -2,7 +2,11 @@
 
 package filter
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
+)
 
 // Expr is a parsed expression, ready to be evaluated. It never changes.
 type Expr struct {
@@ -29,18 +33,18 @@ func (x *Expr) Match(v View) (bool, error) {
 }
 
 // Eval returns the value of the expression for the message.
-func (x *Expr) Eval(v View) (Value, error) {
+func (x *Expr) Eval(v View) (value.Value, error) {
 	steps := x.steps
 	return x.eval(v, &steps)
 }
 
 // eval is Eval with the steps that the caller has left.
-func (x *Expr) eval(v View, steps *int) (Value, error) {
+func (x *Expr) eval(v View, steps *int) (value.Value, error) {
 	e := env{view: v, steps: *steps}
 	got := e.value(x.root)
 	*steps = e.steps
 	if e.err != nil {
-		return Value{}, e.err
+		return value.Value{}, e.err
 	}
 	return got, nil
 }
@@ -107,8 +111,8 @@ func (p *preparation) slotOf(name Name) int {
 
 // resolve records the property that property('constant') names, for Names.
 func (p *preparation) resolve(n *node) {
-	if arg := n.kids[0].val; arg.kind == String {
-		if name, ok := scoped(arg.text); ok {
+	if arg := n.kids[0].val; arg.Kind() == value.String {
+		if name, ok := scoped(arg.Str()); ok {
 			p.slotOf(name)
 		}
 	}
@@ -118,16 +122,16 @@ func (p *preparation) resolve(n *node) {
 const linear = 8
 
 // constantSet returns the keys of a long list of constants, or nil.
-func constantSet(kids []*node) map[Value]struct{} {
+func constantSet(kids []*node) map[value.Value]struct{} {
 	if len(kids) <= linear {
 		return nil
 	}
-	set := make(map[Value]struct{}, len(kids))
+	set := make(map[value.Value]struct{}, len(kids))
 	for _, kid := range kids {
 		if !kid.fixed && kid.op != opConst {
 			return nil
 		}
-		if key, ok := kid.val.key(); ok {
+		if key, ok := kid.val.Key(); ok {
 			set[key] = struct{}{}
 		}
 	}
@@ -136,7 +140,7 @@ func constantSet(kids []*node) map[Value]struct{} {
 
 func prepareLike(n *node) {
 	for _, kid := range n.kids[1:] {
-		if !kid.constant() || kid.val.kind != String {
+		if !kid.constant() || kid.val.Kind() != value.String {
 			return
 		}
 	}
@@ -144,7 +148,7 @@ func prepareLike(n *node) {
 	if len(n.kids) > 2 {
 		esc = n.kids[2]
 	}
-	if p, ok := compilePattern(n.kids[1].val.text, escapeOf(esc)); ok {
+	if p, ok := compilePattern(n.kids[1].val.Str(), escapeOf(esc)); ok {
 		n.like = &p
 	}
 }

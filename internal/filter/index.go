@@ -5,6 +5,8 @@ package filter
 import (
 	"hash/maphash"
 	"slices"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 // index finds the rules that demand certain values of one combination of
@@ -20,8 +22,8 @@ type index struct {
 // entry is a rule in an index.
 type entry struct {
 	rule int
-	want []Value  // in the order of slots; each its own key
-	rest *sqlRule // to be evaluated as well, if not nil
+	want []value.Value // in the order of slots; each its own key
+	rest *sqlRule      // to be evaluated as well, if not nil
 }
 
 func newIndex(slots []int) *index {
@@ -34,32 +36,22 @@ func newIndex(slots []int) *index {
 func (ix *index) add(e entry) {
 	h := ix.start
 	for _, v := range e.want {
-		h = ix.mix(h, v)
-		ix.longest = max(ix.longest, len(v.text))
+		h = v.Hash(ix.seed, h)
+		ix.longest = max(ix.longest, len(v.Str()))
 	}
 	ix.buckets[h] = append(ix.buckets[h], e)
 }
 
-// mix adds a key to a hash. Kinds are not part of the hash: entry.agrees
-// distinguishes keys that differ only in kind.
-func (ix *index) mix(h uint64, key Value) uint64 {
-	h ^= key.bits ^ key.low<<1
-	if key.text != "" {
-		h ^= maphash.String(ix.seed, key.text)
-	}
-	h *= 0x9e3779b97f4a7c15 // odd, so that no information is lost
-	return h ^ h>>29
-}
-
-// find returns the rules that may want the message, judging by the hash alone.
+// find returns the rules that may want the message, judging by the hash alone,
+// which does not distinguish keys that differ only in kind.
 func (ix *index) find(e *env, names []Name) []entry {
 	h := ix.start
 	for _, slot := range ix.slots {
-		key, ok := e.slot(slot, &names[slot]).key()
-		if !ok || len(key.text) > ix.longest { // cannot match: skip the hash
+		key, ok := e.slot(slot, &names[slot]).Key()
+		if !ok || len(key.Str()) > ix.longest { // cannot match: skip the hash
 			return nil
 		}
-		h = ix.mix(h, key)
+		h = key.Hash(ix.seed, h)
 	}
 	return ix.buckets[h]
 }
@@ -67,7 +59,7 @@ func (ix *index) find(e *env, names []Name) []entry {
 // agrees reports whether the message has the very values.
 func (en *entry) agrees(e *env, slots []int, names []Name) bool {
 	for i, slot := range slots {
-		if equal(e.slot(slot, &names[slot]), &en.want[i]) != same {
+		if value.Equal(e.slot(slot, &names[slot]), &en.want[i]) != value.Same {
 			return false
 		}
 	}
@@ -77,8 +69,8 @@ func (en *entry) agrees(e *env, slots []int, names []Name) bool {
 // guard is an equality without which an expression cannot be true.
 type guard struct {
 	name  Name
-	keys  []Value // any of these
-	whole bool    // there is nothing else in the expression
+	keys  []value.Value // any of these
+	whole bool          // there is nothing else in the expression
 }
 
 // guardOf finds an equality (property = constant, or property IN (constants))
@@ -118,7 +110,7 @@ func guardAt(n *node) (guard, bool) {
 		if !kid.fixed && kid.op != opConst {
 			return guard{}, false
 		}
-		if key, ok := kid.val.key(); ok && !slices.Contains(g.keys, key) {
+		if key, ok := kid.val.Key(); ok && !slices.Contains(g.keys, key) {
 			g.keys = append(g.keys, key)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 type tokenKind uint8
@@ -29,7 +31,7 @@ type token struct {
 	pos  int
 	text string
 	raw  string
-	val  Value
+	val  value.Value
 }
 
 // keywords are reserved: a property of such a name is written [name].
@@ -190,14 +192,14 @@ func (l *lexer) number() (token, *SyntaxError) {
 		if err != nil || u > math.MaxInt64+1 {
 			return token{}, l.fail(t.pos, "number "+shorten(t.raw), "an integer of 64 bits")
 		}
-		t.val = UintValue(u)
+		t.val = value.MakeUint(u)
 		return t, nil
 	}
 	f, err := strconv.ParseFloat(t.raw, 64)
 	if err != nil {
 		return token{}, l.fail(t.pos, "number "+shorten(t.raw), "a number in the range of a double")
 	}
-	t.val = DoubleValue(f)
+	t.val = value.MakeDouble(f)
 	return t, nil
 }
 

@@ -2,7 +2,11 @@
 
 package filter
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
+)
 
 // SystemName is one of the properties under sys.
 type SystemName uint8
@@ -57,16 +61,16 @@ func (n SystemName) String() string { return systemSpelling[n] }
 func (n SystemName) Settable() bool { return n != NotSystem && n < ExpiresAtUTC }
 
 // kind is the type that an action converts to when it sets n.
-func (n SystemName) kind() Kind {
+func (n SystemName) kind() value.Kind {
 	switch n {
 	case TimeToLive:
-		return Duration
+		return value.Duration
 	case ScheduledEnqueueTimeUTC:
-		return Time
+		return value.Time
 	case ForcePersistence:
-		return Bool
+		return value.Bool
 	default:
-		return String
+		return value.String
 	}
 }
 

@@ -2,7 +2,11 @@
 
 package filter
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
+)
 
 // operand reads a constant, property, parameter, function or parentheses.
 func (p *parser) operand(floor int) (*node, *SyntaxError) {
@@ -15,7 +19,7 @@ func (p *parser) operand(floor int) (*node, *SyntaxError) {
 		}
 		n.op, n.val = opConst, t.val
 	case tokString:
-		n.op, n.val = opConst, StringValue(t.text)
+		n.op, n.val = opConst, value.MakeString(t.text)
 	case tokParam:
 		v, ok := p.params.lookup(t.text)
 		if !ok {
@@ -27,9 +31,9 @@ func (p *parser) operand(floor int) (*node, *SyntaxError) {
 	case tokKeyword:
 		switch t.text {
 		case "TRUE", "FALSE":
-			n.op, n.val = opConst, BoolValue(t.text == "TRUE")
+			n.op, n.val = opConst, value.MakeBool(t.text == "TRUE")
 		case "NULL":
-			n.op, n.val = opConst, NullValue()
+			n.op, n.val = opConst, value.MakeNull()
 		case "EXISTS":
 			return p.exists()
 		default:

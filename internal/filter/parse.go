@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 // Limits bounds what the parser accepts, and what the evaluation of that may
@@ -335,7 +337,7 @@ func (p *parser) prefix(floor int) (*node, *SyntaxError) {
 	}
 	// Minus zero is not one constant: as an integer it would lose its sign, and
 	// the canonical form of --0 with it.
-	if o == opNegate && p.tok.kind == tokNumber && p.tok.val != IntValue(0) {
+	if o == opNegate && p.tok.kind == tokNumber && p.tok.val != value.MakeInt(0) {
 		return p.negative(pos)
 	}
 	kid, err := p.expression(prec)
@@ -349,10 +351,10 @@ func (p *parser) prefix(floor int) (*node, *SyntaxError) {
 // smallest integer has no positive counterpart to negate.
 func (p *parser) negative(pos int) (*node, *SyntaxError) {
 	v := p.tok.val
-	if v.kind == Double {
-		v = DoubleValue(-v.Double())
+	if n, whole := v.Uint(); whole {
+		v = value.MakeInt(-int64(n)) // of 1<<63 this is 1<<63, which is right
 	} else {
-		v = IntValue(-int64(v.bits)) // of 1<<63 this is 1<<63, which is right
+		v = value.MakeDouble(-v.Double())
 	}
 	return &node{op: opConst, val: v, pos: pos, depth: 1}, p.advance()
 }
@@ -366,4 +368,7 @@ func afterOperand(n *node, end string) string {
 }
 
 // isMinMagnitude reports a literal that only a minus sign makes an integer.
-func isMinMagnitude(v Value) bool { return v.kind == Int && v.bits == math.MaxInt64+1 }
+func isMinMagnitude(v value.Value) bool {
+	n, whole := v.Uint()
+	return whole && n == math.MaxInt64+1
+}

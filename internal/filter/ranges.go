@@ -26,7 +26,7 @@ type bounds struct{ low, high int64 }
 // match evaluates the rules whose bounds contain the property.
 func (g *ranges) match(e *env, names []Name, hit func(rule int, err error)) {
 	v := e.slot(g.slot, &names[g.slot])
-	if !v.isNumber() {
+	if !v.IsNumber() {
 		return // comparing it with a number is unknown, which no rule survives
 	}
 	n, whole := v.Int()

@@ -5,6 +5,8 @@ package filter
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 // RuleSet is all rules of a topic, compiled to be evaluated together. It is
@@ -76,7 +78,7 @@ func (c *compiler) addCorrelation(rule int, f *Correlation) {
 	var slots []int
 	for _, eq := range f.equalities() {
 		slots = append(slots, c.number(eq.name))
-		key, _ := eq.value.key()
+		key, _ := eq.value.Key()
 		e.want = append(e.want, key)
 	}
 	c.indexOf(slots).add(e)
@@ -94,7 +96,7 @@ func (c *compiler) addExpr(rule int, x *Expr) {
 	}
 	ix := c.indexOf([]int{c.number(g.name)})
 	for _, key := range g.keys {
-		e := entry{rule: rule, want: []Value{key}}
+		e := entry{rule: rule, want: []value.Value{key}}
 		if !g.whole {
 			e.rest = &sql
 		}

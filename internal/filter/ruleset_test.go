@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 func TestCorrelation(t *testing.T) {
 	m := sample()
-	m.system[CorrelationID] = StringValue("c")
+	m.system[CorrelationID] = value.MakeString("c")
 	for _, tt := range []struct {
 		name string
 		c    Correlation
@@ -26,14 +28,14 @@ func TestCorrelation(t *testing.T) {
 		{"one of two differs", Correlation{Subject: "order.created", CorrelationID: "d"}, false},
 		{"a field the message lacks", Correlation{To: "x"}, false},
 		{"every field", Correlation{MessageID: "m-1", CorrelationID: "c", To: "x", ReplyTo: "x", Subject: "order.created", SessionID: "x", ReplyToSessionID: "x", ContentType: "x"}, false},
-		{"a string property", Correlation{Properties: map[string]Value{"Priority": StringValue("High")}}, true},
-		{"names ignore case", Correlation{Properties: map[string]Value{"PRIORITY": StringValue("High")}}, true},
-		{"values do not", Correlation{Properties: map[string]Value{"Priority": StringValue("high")}}, false},
-		{"numbers by value", Correlation{Properties: map[string]Value{"n": DoubleValue(5)}}, true},
-		{"types count", Correlation{Properties: map[string]Value{"n": StringValue("5")}}, false},
-		{"several", Correlation{Subject: "order.created", Properties: map[string]Value{"n": IntValue(5), "yes": BoolValue(true), "sent": TimeValue(noon)}}, true},
-		{"a missing property", Correlation{Properties: map[string]Value{"missing": IntValue(5)}}, false},
-		{"null equals nothing", Correlation{Properties: map[string]Value{"nothing": NullValue()}}, false},
+		{"a string property", Correlation{Properties: map[string]value.Value{"Priority": value.MakeString("High")}}, true},
+		{"names ignore case", Correlation{Properties: map[string]value.Value{"PRIORITY": value.MakeString("High")}}, true},
+		{"values do not", Correlation{Properties: map[string]value.Value{"Priority": value.MakeString("high")}}, false},
+		{"numbers by value", Correlation{Properties: map[string]value.Value{"n": value.MakeDouble(5)}}, true},
+		{"types count", Correlation{Properties: map[string]value.Value{"n": value.MakeString("5")}}, false},
+		{"several", Correlation{Subject: "order.created", Properties: map[string]value.Value{"n": value.MakeInt(5), "yes": value.MakeBool(true), "sent": value.MakeTime(noon)}}, true},
+		{"a missing property", Correlation{Properties: map[string]value.Value{"missing": value.MakeInt(5)}}, false},
+		{"null equals nothing", Correlation{Properties: map[string]value.Value{"nothing": value.MakeNull()}}, false},
 		{"no fields", Correlation{}, false},
 	} {
 		if got, err := tt.c.Match(m); got != tt.want || err != nil {
@@ -54,7 +56,7 @@ func TestCorrelationValidate(t *testing.T) {
 	if err := (&Correlation{}).Validate(); !errors.Is(err, ErrNoCondition) {
 		t.Errorf("an empty filter: %v, want %v", err, ErrNoCondition)
 	}
-	if err := (&Correlation{Properties: map[string]Value{"a": NullValue(), "": IntValue(1)}}).Validate(); err == nil {
+	if err := (&Correlation{Properties: map[string]value.Value{"a": value.MakeNull(), "": value.MakeInt(1)}}).Validate(); err == nil {
 		t.Error("a null property and an empty name are accepted")
 	}
 	if err := (&Correlation{SessionID: "s"}).Validate(); err != nil {
@@ -63,7 +65,7 @@ func TestCorrelationValidate(t *testing.T) {
 }
 
 func TestCorrelationAsSQL(t *testing.T) {
-	c := &Correlation{Subject: "it's", To: "x", Properties: map[string]Value{"b": IntValue(1), "a b": StringValue("v")}}
+	c := &Correlation{Subject: "it's", To: "x", Properties: map[string]value.Value{"b": value.MakeInt(1), "a b": value.MakeString("v")}}
 	if got, want := c.String(), "sys.Label = 'it''s' AND sys.To = 'x' AND [a b] = 'v' AND b = 1"; got != want {
 		t.Errorf("String() = %s, want %s", got, want)
 	}
@@ -105,10 +107,10 @@ func TestRuleSetAgreesWithRules(t *testing.T) {
 			return name() + " = " + constant()
 		}
 	}
-	value := func() Value {
-		of := []Value{
-			IntValue(1), IntValue(2), DoubleValue(1), StringValue("1"), StringValue("x"), BoolValue(true), NullValue(), {},
-			IntValue(math.MaxInt64), IntValue(math.MinInt64), UintValue(1 << 63), DoubleValue(1.5),
+	anyValue := func() value.Value {
+		of := []value.Value{
+			value.MakeInt(1), value.MakeInt(2), value.MakeDouble(1), value.MakeString("1"), value.MakeString("x"), value.MakeBool(true), value.MakeNull(), {},
+			value.MakeInt(math.MaxInt64), value.MakeInt(math.MinInt64), value.MakeUint(1 << 63), value.MakeDouble(1.5),
 		}
 		return of[random.IntN(len(of))]
 	}
@@ -119,7 +121,7 @@ func TestRuleSetAgreesWithRules(t *testing.T) {
 			case 0:
 				rules = append(rules, Constant(random.IntN(2) == 0))
 			case 1, 2:
-				rules = append(rules, &Correlation{Subject: pick("", "x"), Properties: map[string]Value{pick("a", "A"): value(), "b": value()}})
+				rules = append(rules, &Correlation{Subject: pick("", "x"), Properties: map[string]value.Value{pick("a", "A"): anyValue(), "b": anyValue()}})
 			default:
 				sql := []string{term()}
 				for range random.IntN(3) {
@@ -128,13 +130,13 @@ func TestRuleSetAgreesWithRules(t *testing.T) {
 				rules = append(rules, parse(t, strings.Join(sql, " ")))
 			}
 		}
-		m := &bag{user: map[string]Value{}, system: map[SystemName]Value{SequenceNumber: value()}}
+		m := &bag{user: map[string]value.Value{}, system: map[SystemName]value.Value{SequenceNumber: anyValue()}}
 		for _, key := range []string{"a", "A", "b"} {
-			if v := value(); v.kind != Unknown {
+			if v := anyValue(); v.Kind() != value.Unknown {
 				m.user[key] = v
 			}
 		}
-		if v := value(); v.kind == String {
+		if v := anyValue(); v.Kind() == value.String {
 			m.system[Subject] = v
 		}
 		checkSet(t, rules, m)
@@ -165,13 +167,13 @@ func TestRuleSetAsksForeignFilters(t *testing.T) {
 }
 
 func TestRuleSetWithManyProperties(t *testing.T) {
-	m := &bag{user: map[string]Value{}}
+	m := &bag{user: map[string]value.Value{}}
 	var rules []Filter
 	for i := range 3 * cached {
 		name := fmt.Sprint("p", i)
-		m.user[name] = IntValue(int64(i))
+		m.user[name] = value.MakeInt(int64(i))
 		rules = append(rules, parse(t, fmt.Sprintf("%s = %d", name, i)), parse(t, fmt.Sprintf("%s > %d", name, i)),
-			&Correlation{Properties: map[string]Value{name: IntValue(int64(i)), "p0": IntValue(0)}})
+			&Correlation{Properties: map[string]value.Value{name: value.MakeInt(int64(i)), "p0": value.MakeInt(0)}})
 	}
 	checkSet(t, rules, m)
 }
@@ -179,7 +181,7 @@ func TestRuleSetWithManyProperties(t *testing.T) {
 func TestManyRulesShareOneLookup(t *testing.T) {
 	var rules []Filter
 	for i := range 1000 {
-		rules = append(rules, &Correlation{Subject: "s", Properties: map[string]Value{"tenant": IntValue(int64(i))}})
+		rules = append(rules, &Correlation{Subject: "s", Properties: map[string]value.Value{"tenant": value.MakeInt(int64(i))}})
 		rules = append(rules, parse(t, fmt.Sprintf("tenant = %d AND n > 1", i)))
 	}
 	set := Compile(rules)

@@ -2,6 +2,8 @@
 
 package filter
 
+import "github.com/triagemq/triagemq/internal/filter/value"
+
 // The work of one evaluation is counted in steps and limited by [Limits.Steps],
 // because the message, which may be large and is untrusted, determines how much
 // work a short expression is. A step takes some twelve nanoseconds at most.
@@ -54,8 +56,8 @@ func (e *env) afford(n *node, steps int) bool {
 
 // affordText is afford for the comparison of two texts, which may differ only at
 // the end of the shorter.
-func (e *env) affordText(n *node, a, b *Value) bool {
-	return e.afford(n, min(len(a.text), len(b.text))/bytesPerStep)
+func (e *env) affordText(n *node, a, b *value.Value) bool {
+	return e.afford(n, min(len(a.Str()), len(b.Str()))/bytesPerStep)
 }
 
 // chargeLookup charges the steps of the lookup of a property that is not
@@ -68,10 +70,10 @@ func (e *env) chargeLookup(name *Name) {
 
 // affordList is afford for the search of a long text in a list: in the table of
 // a list of constants, or in each element.
-func (e *env) affordList(n *node, left *Value) bool {
+func (e *env) affordList(n *node, left *value.Value) bool {
 	times := 1
 	if n.set == nil {
 		times = len(n.kids) - 1
 	}
-	return e.afford(n, times*(len(left.text)/bytesPerStep))
+	return e.afford(n, times*(len(left.Str())/bytesPerStep))
 }

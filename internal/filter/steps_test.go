@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -17,17 +18,17 @@ import (
 // text of the rule, and a message for each that makes it grow.
 func expensive() []struct {
 	name, sql string
-	user      map[string]Value
+	user      map[string]value.Value
 } {
 	long := strings.Repeat("a", 100_000)
 	similar := strings.Repeat("a", 99_999) + "b"
-	texts := map[string]Value{"x": StringValue(long), "y": StringValue(similar)}
+	texts := map[string]value.Value{"x": value.MakeString(long), "y": value.MakeString(similar)}
 	many := func(part string) string {
 		return strings.TrimSuffix(strings.Repeat(part+" OR ", 65_000/len(part+" OR ")), " OR ")
 	}
 	return []struct {
 		name, sql string
-		user      map[string]Value
+		user      map[string]value.Value
 	}{
 		{"LIKE with _", "x LIKE '%" + strings.Repeat("_a", 10_000) + "b%'", texts},
 		{"LIKE a property", "x LIKE '%_' + y", texts},
@@ -40,7 +41,7 @@ func expensive() []struct {
 		{"+", many("x + y = ''"), texts},
 		{"+ in +", strings.TrimSuffix(strings.Repeat("x + ", 150), "+ ") + "= ''", texts},
 		{"p of a long name", many("p(x) = 1"), texts},
-		{"newid", many("newid()=id"), map[string]Value{"id": IntValue(1)}},
+		{"newid", many("newid()=id"), map[string]value.Value{"id": value.MakeInt(1)}},
 		{"many names", manyNames(5000), nil},
 	}
 }
@@ -82,10 +83,10 @@ func TestStepLimitOfActions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changes, err := a.Apply(&bag{user: map[string]Value{"x": StringValue("a")}}); !errors.Is(err, ErrEvaluation) {
+	if changes, err := a.Apply(&bag{user: map[string]value.Value{"x": value.MakeString("a")}}); !errors.Is(err, ErrEvaluation) {
 		t.Errorf("a text of %d bytes and %v, want an evaluation error", len(changes[0].Value.Str()), err)
 	}
-	if _, err := a.Apply(&bag{user: map[string]Value{"x": IntValue(1)}}); err != nil {
+	if _, err := a.Apply(&bag{user: map[string]value.Value{"x": value.MakeInt(1)}}); err != nil {
 		t.Errorf("the same action with a number: %v", err)
 	}
 }
@@ -93,7 +94,7 @@ func TestStepLimitOfActions(t *testing.T) {
 // TestStepLimitWhileParsing is for B9: what the parser computes of constants and
 // parameters is bounded, too.
 func TestStepLimitWhileParsing(t *testing.T) {
-	params := Params{"x": StringValue(strings.Repeat("a", 1000))}
+	params := Params{"x": value.MakeString(strings.Repeat("a", 1000))}
 	sum := strings.TrimSuffix(strings.Repeat("@x + ", 150), "+ ")
 	x, err := Parse(strings.TrimSuffix(strings.Repeat(sum+"= '' OR ", 40), " OR "), params)
 	if err != nil {
@@ -108,7 +109,7 @@ func TestStepLimitWhileParsing(t *testing.T) {
 // largest size.
 func TestWithinSteps(t *testing.T) {
 	text := strings.Repeat("the quick brown fox jumps over the lazy dog ", 750) // 33 KB
-	user := map[string]Value{"text": StringValue(text), "same": StringValue(strings.Clone(text)), "word": StringValue("%lazy%d_g%")}
+	user := map[string]value.Value{"text": value.MakeString(text), "same": value.MakeString(strings.Clone(text)), "word": value.MakeString("%lazy%d_g%")}
 	for _, sql := range []string{
 		"text LIKE '%quick%fox%dog ' AND text LIKE '%l_zy%' AND text LIKE '%d_g ' AND NOT text LIKE '%cat%' AND text LIKE 'the%'",
 		"text = same AND text <= same AND text IN ('a', same) AND text + '!' = same + '!'",
@@ -132,7 +133,7 @@ func TestLikeIsLinear(t *testing.T) {
 	} {
 		x := mustParse(t, "x LIKE '"+pat+"'")
 		for _, n := range []int{10_000, 20_000, 40_000} {
-			e := env{view: &bag{user: map[string]Value{"x": StringValue(strings.Repeat("a", n))}}, steps: 1 << 30}
+			e := env{view: &bag{user: map[string]value.Value{"x": value.MakeString(strings.Repeat("a", n))}}, steps: 1 << 30}
 			if got := e.test(x.root); got != no || e.err != nil {
 				t.Fatalf("%s: %v, %v", shorten(pat), got, e.err)
 			}
@@ -176,8 +177,8 @@ func compareLike(t *testing.T, s, pat, escape string) {
 		return
 	}
 	want := ternaryOf(naiveLike(s, pat, escapeRune(escape)))
-	user := map[string]Value{"s": StringValue(s), "pat": StringValue(pat), "escape": StringValue(escape)}
-	params := Params{"pat": StringValue(pat), "escape": StringValue(escape)}
+	user := map[string]value.Value{"s": value.MakeString(s), "pat": value.MakeString(pat), "escape": value.MakeString(escape)}
+	params := Params{"pat": value.MakeString(pat), "escape": value.MakeString(escape)}
 	for _, sql := range []string{"s LIKE @pat", "s LIKE pat", "s LIKE @pat ESCAPE @escape", "s LIKE pat ESCAPE escape", "s LIKE @pat ESCAPE escape"} {
 		if strings.Contains(sql, "ESCAPE") != (escape != "") {
 			continue
@@ -259,7 +260,7 @@ func TestManyProperties(t *testing.T) {
 // rules fail when it is used up; others are evaluated as usual.
 func TestRulesOfATopicShareSteps(t *testing.T) {
 	long := strings.Repeat("a", 30<<10)
-	m := &bag{user: map[string]Value{"x": StringValue(long), "color": StringValue("red")}}
+	m := &bag{user: map[string]value.Value{"x": value.MakeString(long), "color": value.MakeString("red")}}
 	var rules []Filter
 	for range 1000 {
 		rules = append(rules, mustParse(t, "x LIKE '%"+strings.Repeat("_a", 400)+"b%'"))

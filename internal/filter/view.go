@@ -2,6 +2,8 @@
 
 package filter
 
+import "github.com/triagemq/triagemq/internal/filter/value"
+
 // View is a message as an expression uses it. [Envelope] is the View for
 // messages of the broker.
 //
@@ -11,12 +13,12 @@ type View interface {
 	// User returns the application property of that name, or nil if the message
 	// carries none. A property spelled exactly so wins; otherwise case does not
 	// count.
-	User(name string) *Value
+	User(name string) *value.Value
 
 	// System returns a system property. What the sender left out is null; nil
 	// means that the property has no value yet (a lock token before the lock),
 	// which makes the evaluation fail.
-	System(name SystemName) *Value
+	System(name SystemName) *value.Value
 
 	// NewID returns a fresh random id, for newid(). It comes from outside so
 	// that evaluation is repeatable in tests and in replay; false means that
@@ -25,4 +27,4 @@ type View interface {
 }
 
 // absent is the value of what is not there.
-var absent Value
+var absent value.Value

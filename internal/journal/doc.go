@@ -14,14 +14,14 @@
 //   - Replay yields what was appended, in order, byte for byte, or an error. A
 //     record that fails its checksum is never yielded and never read.
 //   - A claim that was released, or that another one followed, can write nothing
-//     any more, and its owner is told so. Other shards are not affected.
-//   - A failed write or sync is final. Nobody is told that a record is durable
-//     after it, and the way on is to end the process and recover.
+//     any more, and its owner gets ErrFenced. Other shards are not affected.
+//   - A failed write or sync is final. No record is reported as durable after
+//     it. The process must end and recover.
 //
 // # Assumptions
 //
 // Owners release nothing that depends on a record before it is Durable, nor after
-// their lease, and keep only blocks that they have not given up before.
+// their lease, and keep only segments that they have not given up before.
 //
 // # Concurrency
 //

@@ -23,9 +23,9 @@ type Claim struct {
 	Shard Shard
 	// Epoch counts the claims of the shard; it is one more than the last one's.
 	Epoch uint32
-	// BlockSize is the unit in which Truncate frees space: position p lies in
-	// block p / BlockSize, and no record lies in two.
-	BlockSize uint64
+	// SegmentSize is the unit in which Truncate frees space: position p lies in
+	// segment p / SegmentSize, and no record lies in two.
+	SegmentSize uint64
 	// MaxGroup is how many bytes of records Append takes in one group, whatever
 	// their number: RecordSize of each, added up.
 	MaxGroup int
@@ -35,8 +35,8 @@ type Claim struct {
 // most the space that it takes.
 func RecordSize(n int) int { return n + 32 }
 
-// Block returns the number of the block that holds at.
-func (c Claim) Block(at Position) uint64 { return uint64(at) / c.BlockSize }
+// Segment returns the number of the segment that holds at.
+func (c Claim) Segment(at Position) uint64 { return uint64(at) / c.SegmentSize }
 
 // Bound returns how many bytes at most all shards have appended between two
 // positions. They may be much fewer, and Usage counts them: it tells when it is time to
@@ -78,9 +78,9 @@ type Status struct {
 type Retain struct {
 	// From is where the next claim starts to replay.
 	From Position
-	// Blocks lists, in ascending order, the blocks before From that hold
+	// Segments lists, in ascending order, the segments before From that hold
 	// records the owner will still Read.
-	Blocks []uint64
+	Segments []uint64
 }
 
 // Use says what a group is for, and so which space it may use.
@@ -119,25 +119,25 @@ type Usage struct {
 	Available uint64
 	// Free is how much of the disk it could use besides.
 	Free uint64
-	// Keepers is how many shards keep blocks other than the last, and may want to
+	// Keepers is how many shards keep segments other than the last, and may want to
 	// move what lives there. They share what is available.
 	Keepers int
 }
 
-// RetainedBlock is a block that is not freed because claims retain it.
-type RetainedBlock struct {
+// RetainedSegment is a segment that is not freed because claims retain it.
+type RetainedSegment struct {
 	Size uint64 // bytes that are free when no claim keeps it
 	By   int    // how many claims keep it
 }
 
-// Share is the part of the block that one of those who keep it answers for.
-func (k RetainedBlock) Share() uint64 { return k.Size / uint64(k.By) }
+// Share is the part of the segment that one of those who keep it answers for.
+func (k RetainedSegment) Share() uint64 { return k.Size / uint64(k.By) }
 
 // Read is one record that is asked for.
 type Read struct {
 	At Position
 	// Buf is what the record is appended to. It belongs to the journal during the
-	// call, and for good if the call ended with its context.
+	// call, and permanently if the call ended with its context.
 	Buf []byte
 	// Err is why there is no record: ErrFreed if it was freed, ErrCorrupt if its
 	// checksum fails, what ended the context.
@@ -159,7 +159,7 @@ type Journal interface {
 
 	// Append adds a group. It copies the records and stores their addresses
 	// into g.At. An ordinary group never waits: ErrBusy and ErrFull refuse it.
-	// An essential one waits at most for the making of a block, and only if there
+	// An essential one waits at most for the making of a segment, and only if there
 	// is none in reserve; ErrFull then means that the disk is really full.
 	Append(c Claim, g *Group) error
 
@@ -175,8 +175,8 @@ type Journal interface {
 	Truncate(ctx context.Context, c Claim, r Retain) error
 
 	// Release ends a claim: from the call on it writes nothing. When it returns
-	// without error everything that was appended is durable, and whoever claims
-	// the shard next need not wait for a lease to end.
+	// without error everything that was appended is durable, and the next
+	// claim of the shard need not wait for a lease to end.
 	Release(ctx context.Context, c Claim) error
 
 	// Reserve says how many bytes of essential groups the owner may need at once, which is
@@ -188,9 +188,9 @@ type Journal interface {
 	// Usage returns what the claim costs.
 	Usage(c Claim) Usage
 
-	// Retained returns the blocks that are kept because of the claim, but for the
+	// Retained returns the segments that are kept because of the claim, but for the
 	// one that is being written, by their numbers. It takes longer than Usage.
-	Retained(c Claim) map[uint64]RetainedBlock
+	Retained(c Claim) map[uint64]RetainedSegment
 
 	// Status returns how things are now. It is known from Claim on.
 	Status(c Claim) Status
@@ -236,8 +236,8 @@ var (
 	// ErrFenced means that the claim has ended: it was released, or the shard was
 	// claimed by another owner. It concerns that shard only.
 	ErrFenced = errors.New("journal: the claim has ended")
-	// ErrTooLarge means that a group does not fit into one block.
-	ErrTooLarge = errors.New("journal: group is larger than a block")
+	// ErrTooLarge means that a group does not fit into one segment.
+	ErrTooLarge = errors.New("journal: group is larger than a segment")
 	// ErrFull means that the disk is full: for ordinary groups but for what is
 	// reserved, for essential ones altogether. Nothing was written; try again when the status
 	// changes.

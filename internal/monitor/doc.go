@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitor admits messages to one queue and measures what becomes of them.
+// Package monitor admits messages to one queue and measures how they are served.
 //
-// A monitor is made by the shard from the definition of an entity, with the function
-// that New returns, and runs on the shard's goroutine: where the messages are. It turns
-// arrivals away as the policy of the queue asks (monitor.go), and keeps the figures
-// behind objectives, alerts and the demand for workers (measure.go).
+// The shard creates a monitor from the definition of an entity, with the function that
+// New returns, and calls it on its goroutine. The monitor rejects arrivals by the policy
+// of the queue (monitor.go), and has the figures behind objectives, alerts and the demand
+// for workers (measure.go).
 //
 // # Invariants
 //
-//  1. What was let in and is not stored has used up no rate.
-//  2. A monitor in which nothing happens, and that does not depend on the time, is not
-//     due: an idle queue costs nothing.
+//  1. A message that was admitted and is not stored has used up no rate.
+//  2. A monitor without events, whose result does not depend on the time, is not due: an
+//     idle queue costs nothing.
 //  3. Measurements survive a change of the policy by the names of its classes, and a
-//     restart by notes.
+//     restart by the stored measurements.
 //
 // # Concurrency
 //
@@ -22,5 +22,5 @@
 //
 // # Not here
 //
-// Who is told of changes, and when queues are measured: package broker.
+// Where alerts are sent, and when queues are measured: package broker.
 package monitor

@@ -14,7 +14,7 @@ import (
 
 // Measure implements queueserver.Monitor.
 func (m *Monitor) Measure(now time.Time, q *queue.Queue) []objective.Change {
-	m.changed = m.unnoted // what is not noted yet is measured again until it is
+	m.changed = m.unnoted // measure again until the measurements are stored
 	m.observe(q)
 	changes := append(m.meter.Tick(now), m.saturation(now, q)...)
 	dependent := false
@@ -29,7 +29,7 @@ func (m *Monitor) Measure(now time.Time, q *queue.Queue) []objective.Change {
 	return changes
 }
 
-// saturation tells when a queue becomes saturated, and when that is over.
+// saturation returns a change when a queue becomes saturated, and when that ends.
 func (m *Monitor) saturation(now time.Time, q *queue.Queue) []objective.Change {
 	saturated := q.Saturated(now)
 	if saturated == m.saturated {
@@ -45,7 +45,7 @@ func (m *Monitor) saturation(now time.Time, q *queue.Queue) []objective.Change {
 	return []objective.Change{c}
 }
 
-// observe tells the meter what waits.
+// observe reports the ready messages to the meter.
 func (m *Monitor) observe(q *queue.Queue) {
 	for c := range len(m.policy.Classes) + 1 {
 		if n, _ := q.ReadyOf(queue.Class(c)); n == 0 {

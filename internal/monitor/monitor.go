@@ -13,33 +13,33 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Monitor admits messages to one queue and measures what becomes of them. It is owned
-// by the goroutine of the shard.
+// Monitor admits messages to one queue and measures how they are served. It is owned by
+// the goroutine of the shard.
 type Monitor struct {
-	// changed says that something happened since the last Measure, or was not noted
-	// by it; timeDependent that time alone can change what Measure finds. A queue of
-	// which neither is true costs nothing.
+	// changed says that something happened since the last Measure, or was not stored by it;
+	// timeDependent that time alone can change the result of Measure. If both are false, the
+	// queue is not measured.
 	changed, timeDependent bool
 	onDue                  func() // called when one of them becomes true
 
 	policy   *policy.Policy
 	admitter *policy.Admitter
-	limits   bool // the policy turns something away
+	limits   bool // the policy has limits of admission
 	meter    *objective.Meter
-	done     objective.Rate        // messages that left for good
-	requests []policy.AdmitRequest // that were let in last
-	// evicted are those that make room for requests, by class.
+	done     objective.Rate        // messages that were completed or removed
+	requests []policy.AdmitRequest // that were admitted last
+	// evicted are the messages that are evicted for requests, by class.
 	evicted []policy.Eviction
 
 	saturated bool // when last measured
 
-	unnoted bool      // something happened since the last note
-	noted   time.Time // when the last note was written
+	unnoted bool      // something happened since measurements were stored
+	noted   time.Time // when measurements were stored last
 }
 
 var _ queueserver.Monitor = (*Monitor)(nil)
 
-// definition is what a monitor has to know of the definition of an entity.
+// definition has the fields of an entity's definition that a monitor needs.
 type definition struct {
 	Kind  string `json:"kind"`
 	Queue struct {
@@ -51,9 +51,9 @@ type definition struct {
 	PolicyRevision int64 `json:"policyRevision"`
 }
 
-// New returns how a shard makes monitors: from the definition of an entity, in JSON,
-// and from what an earlier process noted. A topic has none. Measurements that cannot be
-// read are lost, and log says so.
+// New returns how a shard creates monitors: from the definition of an entity, in JSON,
+// and from the measurements that an earlier process stored. A topic has none.
+// Measurements that cannot be read are dropped, and log says so.
 func New(log *slog.Logger) queueserver.NewMonitor {
 	return func(name string, meta, note []byte) (queueserver.Monitor, error) {
 		var d definition
@@ -87,7 +87,7 @@ func New(log *slog.Logger) queueserver.NewMonitor {
 
 func newMonitor(p *policy.Policy) *Monitor {
 	return &Monitor{
-		policy: p, admitter: policy.NewAdmitter(p), limits: turnsAway(p), meter: objective.NewMeter(measured(p)),
+		policy: p, admitter: policy.NewAdmitter(p), limits: hasLimits(p), meter: objective.NewMeter(measured(p)),
 		onDue: func() {},
 	}
 }
@@ -106,20 +106,20 @@ func (m *Monitor) Due() bool { return m.changed || m.timeDependent }
 // Revision implements queueserver.Monitor.
 func (m *Monitor) Revision() int64 { return m.policy.Revision }
 
-// Replace implements queueserver.Monitor. What was measured stays with the names of the
+// Replace implements queueserver.Monitor. The measurements stay with the names of the
 // classes.
 func (m *Monitor) Replace(next queueserver.Monitor) {
 	p := next.(*Monitor).policy
 	if p.Revision == m.policy.Revision {
-		return // it is the same
+		return // nothing has changed
 	}
-	m.policy, m.limits = p, turnsAway(p)
+	m.policy, m.limits = p, hasLimits(p)
 	m.admitter.Replace(p)
 	m.meter.Configure(measured(p))
 	m.touch()
 }
 
-// measured returns what the meter must know of a policy's classes.
+// measured returns the classes of a policy for the meter.
 func measured(p *policy.Policy) []objective.Class {
 	var cs []objective.Class
 	for _, c := range p.Classes {
@@ -130,8 +130,8 @@ func measured(p *policy.Policy) []objective.Class {
 	return cs
 }
 
-// turnsAway reports whether there is anything for the admitter to do.
-func turnsAway(p *policy.Policy) bool {
+// hasLimits reports whether the admitter has anything to do.
+func hasLimits(p *policy.Policy) bool {
 	limited := p.Watermarks != (policy.Depth{}) || p.KeyDefaults.Rate != (policy.Rate{})
 	for _, c := range p.Classes {
 		limited = limited || c.Rate != (policy.Rate{}) || c.MaxMessages > 0 || c.MaxBytes > 0
@@ -179,28 +179,28 @@ func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]qu
 	return seqs, nil
 }
 
-// AdmitCanceled implements queueserver.Observer: what was let in and is not stored has used
-// up nothing.
+// AdmitCanceled implements queueserver.Observer: it refunds the rates of messages that
+// were admitted and are not stored.
 func (m *Monitor) AdmitCanceled(time.Time, []queue.Arrival) {
 	m.admitter.Refund(m.requests)
 	m.requests, m.evicted = m.requests[:0], m.evicted[:0]
 }
 
-// toEvict appends the oldest messages of a class until enough would be gone.
+// toEvict appends the oldest messages of a class until enough would be removed.
 func toEvict(q *queue.Queue, e policy.Eviction, seqs []queue.SeqNo) []queue.SeqNo {
-	var gone policy.Depth
+	var removed policy.Depth
 	for seq, body := range q.OldestOf(queue.Class(e.Class)) {
-		if gone.Count >= e.Count && gone.Bytes >= e.Bytes {
+		if removed.Count >= e.Count && removed.Bytes >= e.Bytes {
 			break
 		}
 		seqs = append(seqs, seq)
-		gone.Count++
-		gone.Bytes += int64(body.Size) + queue.MessageOverhead
+		removed.Count++
+		removed.Bytes += int64(body.Size) + queue.MessageOverhead
 	}
 	return seqs
 }
 
-// depths is a queue as the admitter sees it.
+// depths implements policy.Depths for a queue.
 type depths struct {
 	q       *queue.Queue
 	leaving float64
@@ -211,7 +211,7 @@ func (d depths) Leaving() float64                  { return d.leaving }
 func (d depths) AtLeast(level uint8) policy.Depth  { return depth(d.q.ReadyFrom(queue.Level(level))) }
 func (d depths) OfClass(number uint8) policy.Depth { return depth(d.q.ReadyOf(queue.Class(number))) }
 
-// depth counts in bytes what the quota of a queue counts.
+// depth counts bytes as the quota of a queue does.
 func depth(count, bytes int64) policy.Depth {
 	return policy.Depth{Count: count, Bytes: bytes + count*queue.MessageOverhead}
 }
@@ -238,7 +238,7 @@ func (m *Monitor) Delivered(now time.Time, d *queue.Delivery) {
 	if d.FirstDelivery {
 		m.meter.Delivered(now, uint8(d.Class), d.EnqueuedAt)
 	}
-	if d.Token == (queue.Token{}) { // taken for good
+	if d.Token == (queue.Token{}) { // received and deleted
 		m.meter.Settled(now, uint8(d.Class), d.EnqueuedAt, now)
 		m.done.Add(now, 1)
 	}

@@ -40,7 +40,7 @@ func TestOnlyQueuesInWhichSomethingHappensAreMeasured(t *testing.T) {
 	}
 	arrive()
 	if due != 1 || !m.Due() {
-		t.Fatalf("an arrival: told %d times, due %t", due, m.Due())
+		t.Fatalf("an arrival: called %d times, due %t", due, m.Due())
 	}
 	measure()
 	if !m.Due() {
@@ -59,7 +59,7 @@ func TestOnlyQueuesInWhichSomethingHappensAreMeasured(t *testing.T) {
 	now = now.Add(time.Minute)
 	before := due
 	if arrive(); due != before+1 {
-		t.Errorf("another arrival: told %d times", due-before)
+		t.Errorf("another arrival: called %d times", due-before)
 	}
 }
 

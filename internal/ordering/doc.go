@@ -4,9 +4,8 @@
 // its messages: priority levels, the discipline that chooses among them, the
 // order inside a level, and the shares of fair keys.
 //
-// It holds plain values without behaviour. A policy produces an Order, and a
-// queue serves its messages by it; both import this package, so that neither
-// has to know the other.
+// It has plain values without behaviour. A policy produces an Order, and a queue orders
+// its messages by it. Both import this package, and neither imports the other.
 //
 // # Format
 //

@@ -10,7 +10,7 @@ import (
 // Level is the priority of a message; a higher level is served first.
 type Level uint8
 
-// DefaultLevel is the level of a message that asks for none, as in AMQP.
+// DefaultLevel is the level of a message without a priority, as in AMQP.
 const DefaultLevel Level = 4
 
 // Class is the number of the policy class a message was put in; zero is none.
@@ -25,7 +25,7 @@ const (
 	// the shares of Weighted while the queue is saturated by Order.Saturation.
 	Strict Discipline = iota
 	// Aging raises a message by one level for every Order.AgingInterval it waited, up to
-	// Order.AgingMaxLevel; among equals the oldest goes first.
+	// Order.AgingMaxLevel; among equals the oldest is served first.
 	Aging
 	// Deadline serves the earliest enqueue time plus Order.Objective of its
 	// level first; a level without an objective comes after all that have one.
@@ -69,7 +69,7 @@ func (w LevelOrder) String() string { return LevelOrders[w] }
 type Order struct {
 	Discipline    Discipline
 	AgingInterval time.Duration   // Aging: wait that raises by one level; zero raises never
-	AgingMaxLevel Level           // Aging: no message rises above it by waiting
+	AgingMaxLevel Level           // Aging: aging raises no message above it
 	Objective     []time.Duration // Deadline: by level; missing or zero is none
 	Weight        []uint32        // Weighted, and Strict when saturated: by level; missing or zero is one
 	Saturation    Saturation      // Strict: when to switch to shares
@@ -90,16 +90,16 @@ func (o *Order) Equal(p *Order) bool {
 // FinishesFirst reports whether fair keys that were started are served first.
 func (o *Order) FinishesFirst() bool { return o.Fair && o.LevelOrder == FinishFirst }
 
-// Share is what a fair key may have.
+// Share has the weight and the limits of a fair key.
 type Share struct {
 	Key    string
 	Weight uint32  // turns in proportion to it; zero is one
-	Cap    uint32  // messages in flight at a time; zero is no limit
+	Cap    uint32  // limit of messages in flight; zero is no limit
 	Rate   float64 // deliveries per second; zero is no limit
-	Burst  uint32  // deliveries at once before Rate holds; zero is one
+	Burst  uint32  // deliveries at once before Rate applies; zero is one
 }
 
-// Saturation says when a strict queue has more than it can keep up with. Either
+// Saturation says when a strict queue is saturated: it cannot keep up. Reaching either
 // limit is enough; the zero value is never. It ends when both are at half of their
 // limits or below, so that a queue near a limit does not switch at each message.
 type Saturation struct {

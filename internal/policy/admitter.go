@@ -47,23 +47,22 @@ type Admitter struct {
 	classes []*bucket          // by class number; nil has no rate
 	keys    map[string]*bucket // those that are not full
 	shares  map[string]Rate    // of the keys that the policy names
-	sweepAt int                // number of keys at which full ones are dropped
-	limited bool               // there are limits of depth to keep
+	sweepAt int                // number of keys at which those with full buckets are dropped
+	limited bool               // there are limits of depth
 
-	claims []claim // of the batch that is being decided
+	claims []claim // of the batch that is being checked
 	batch  batch
 }
 
-// claim is what a batch wants of one rate.
+// claim is how much a batch needs of one rate.
 type claim struct {
 	*bucket
-	class uint8 // of the first message that wants it
+	class uint8 // of the first message that needs it
 	key   string
 	keyed bool // the rate is that of the key
 }
 
-// leastSweep is the number of keys below which looking for full ones is not
-// worth it.
+// leastSweep is the number of keys from which on those with full buckets are dropped.
 const leastSweep = 64
 
 // NewAdmitter returns the admitter of a policy.
@@ -73,7 +72,7 @@ func NewAdmitter(p *Policy) *Admitter {
 	return g
 }
 
-// Replace changes the policy. Rates that stay the same stay used up as they are.
+// Replace changes the policy. A rate that stays the same keeps what was used of it.
 func (g *Admitter) Replace(p *Policy) {
 	old, oldPolicy := g.classes, g.policy
 	g.policy = p
@@ -98,19 +97,19 @@ func (g *Admitter) Replace(p *Policy) {
 	}
 }
 
-// Admit decides about a batch, which is admitted as a whole or not at all. An
-// admitted batch has used up its rates; Refund gives them back if it was not stored.
-func (g *Admitter) Admit(now time.Time, asks []AdmitRequest, d Depths) Decision {
+// Admit checks a batch, which is admitted as a whole or not at all. An admitted batch has
+// used up its rates; Refund returns them if it was not stored.
+func (g *Admitter) Admit(now time.Time, requests []AdmitRequest, d Depths) Decision {
 	defer g.forget()
-	for _, a := range asks {
-		g.want(now, a)
+	for _, a := range requests {
+		g.addClaims(now, a)
 	}
 	if r := g.tooFast(); r != nil {
 		return Decision{Refusal: r}
 	}
 	if g.limited {
 		g.batch.begin(g.policy, d)
-		for _, a := range asks {
+		for _, a := range requests {
 			if r := g.batch.fit(a); r != nil {
 				return Decision{Refusal: r}
 			}
@@ -122,8 +121,8 @@ func (g *Admitter) Admit(now time.Time, asks []AdmitRequest, d Depths) Decision 
 	return Decision{Evict: slices.Clone(g.batch.evicted)}
 }
 
-// want notes what a message needs of its rates.
-func (g *Admitter) want(now time.Time, a AdmitRequest) {
+// addClaims adds what a message needs of its rates.
+func (g *Admitter) addClaims(now time.Time, a AdmitRequest) {
 	if c := g.policy.class(a.Class); c != nil && c.Rate.PerSecond() > 0 {
 		if g.classes[a.Class] == nil {
 			g.classes[a.Class] = newBucket(now, c.Rate)
@@ -162,8 +161,7 @@ func (g *Admitter) keyRate(key string) Rate {
 	return g.policy.KeyDefaults.Rate
 }
 
-// sweep drops the keys whose rate is not used, each time that their number has
-// doubled.
+// sweep drops the keys whose bucket is full, each time that their number has doubled.
 func (g *Admitter) sweep(now time.Time) {
 	if len(g.keys) < g.sweepAt {
 		return
@@ -176,8 +174,7 @@ func (g *Admitter) sweep(now time.Time) {
 	g.sweepAt = max(2*len(g.keys), leastSweep)
 }
 
-// tooFast refuses a batch whose rates are used up, for as long as the slowest of
-// them needs.
+// tooFast rejects a batch whose rates are used up, until the slowest of them allows it.
 func (g *Admitter) tooFast() *Refusal {
 	var longest time.Duration
 	var worst claim
@@ -204,7 +201,7 @@ func (g *Admitter) known(class uint8) uint8 {
 	return 0
 }
 
-// forget ends the decision about a batch.
+// forget clears the claims of a batch.
 func (g *Admitter) forget() {
 	for _, c := range g.claims {
 		c.wanted = 0
@@ -214,9 +211,9 @@ func (g *Admitter) forget() {
 	g.batch.end()
 }
 
-// Refund gives back the rates that an admitted batch has used, if it was not stored.
-func (g *Admitter) Refund(asks []AdmitRequest) {
-	for _, a := range asks {
+// Refund returns the rates that an admitted batch has used, if it was not stored.
+func (g *Admitter) Refund(requests []AdmitRequest) {
+	for _, a := range requests {
 		if b := g.classes[g.known(a.Class)]; b != nil {
 			b.tokens = min(b.tokens+1, b.rate.Burst())
 		}

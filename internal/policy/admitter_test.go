@@ -35,10 +35,10 @@ func TestRateOfAClass(t *testing.T) {
 		t.Errorf("retry after %v, want a tenth of a second", after)
 	}
 	if d := g.Admit(noon, asks(5, 2, 2, "", 1), new(Tally)); !d.OK() {
-		t.Errorf("another class is turned away: %+v", d.Refusal)
+		t.Errorf("another class is rejected: %+v", d.Refusal)
 	}
 	if d := g.Admit(noon.Add(after), asks(1, 1, 3, "", 1), new(Tally)); !d.OK() {
-		t.Errorf("back when told: %+v", d.Refusal)
+		t.Errorf("retry after the time: %+v", d.Refusal)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestBatchLargerThanTheBurst(t *testing.T) {
 	}
 }
 
-func TestBatchIsLetInAsAWhole(t *testing.T) {
+func TestBatchIsAdmittedAsAWhole(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "2/s"}, "classes": [{"name": "a", "rate": "10/s"}]}`))
 	mixed := append(asks(2, 1, 4, "x", 1), asks(3, 1, 4, "y", 1)...) // y may owe: three of a burst of two
 	if d := g.Admit(noon, mixed, new(Tally)); !d.OK() {
@@ -63,7 +63,7 @@ func TestBatchIsLetInAsAWhole(t *testing.T) {
 	mixed = append(asks(2, 1, 4, "z", 1), asks(1, 1, 4, "y", 1)...)
 	d := g.Admit(noon, mixed, new(Tally))
 	if d.OK() || !strings.Contains(d.Refusal.Reason, `key "y"`) {
-		t.Fatalf("second: %+v, want y to be turned away", d.Refusal)
+		t.Fatalf("second: %+v, want y to be rejected", d.Refusal)
 	}
 	if d := g.Admit(noon, asks(2, 1, 4, "z", 1), new(Tally)); !d.OK() {
 		t.Errorf("what was refused has used up the rate of z: %+v", d.Refusal)
@@ -107,12 +107,12 @@ func TestRateHolds(t *testing.T) {
 			largest = max(largest, n)
 			most := rate.PerSecond()*now.Sub(noon).Seconds() + rate.Burst() + float64(largest)
 			if sent > most+1e-6 {
-				t.Fatalf("seed %d: %v let in by %v after %v, at most %v may be", seed, sent, rate, now.Sub(noon), most)
+				t.Fatalf("seed %d: %v admitted by %v after %v, at most %v may be", seed, sent, rate, now.Sub(noon), most)
 			}
 		}
-		// And it does not turn away more than it must.
+		// And it does not reject more than it must.
 		if least := rate.PerSecond() * now.Sub(noon).Seconds() / 2; sent < least {
-			t.Errorf("seed %d: only %v let in by %v after %v", seed, sent, rate, now.Sub(noon))
+			t.Errorf("seed %d: only %v admitted by %v after %v", seed, sent, rate, now.Sub(noon))
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestWatermark(t *testing.T) {
 	}
 }
 
-func TestNobodyMakesRoomForTheSameLevel(t *testing.T) {
+func TestNoEvictionForTheSameLevel(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"watermarks": {"depth": 10}, "classes": [
 		{"name": "a", "level": 5, "when": "a = 1"}, {"name": "b", "level": 5, "when": "a = 2", "overflow": "evict"}, {"name": "low", "level": 2}]}`))
 	d := new(Tally)
@@ -218,14 +218,14 @@ func TestNobodyMakesRoomForTheSameLevel(t *testing.T) {
 		d.Add(3, 2, 1)
 	}
 	if got := g.Admit(noon, asks(1, 1, 5, "", 1), d); !got.OK() || got.Evict != nil {
-		t.Errorf("%+v, want a to be let in, as low stands back but need not go", got)
+		t.Errorf("%+v, want a to be admitted without an eviction of low", got)
 	}
 }
 
-// TestLowestIsTurnedAwayFirst fills queues at random: who is refused at a level is
+// TestLowestIsRejectedFirst fills queues at random: who is refused at a level is
 // refused at every level below, and a queue whose classes all evict stays within
 // its mark.
-func TestLowestIsTurnedAwayFirst(t *testing.T) {
+func TestLowestIsRejectedFirst(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		shed := []string{"reject", "evict"}[random.IntN(2)]
@@ -241,7 +241,7 @@ func TestLowestIsTurnedAwayFirst(t *testing.T) {
 			for class := 4; class >= 1; class-- { // from the highest down
 				ok := g.Admit(noon, asks(1, uint8(class), uint8(2*class-1), "", 1), d).OK()
 				if ok && refused && shed == "reject" {
-					t.Fatalf("seed %d: class %d is let in, but not one above it", seed, class)
+					t.Fatalf("seed %d: class %d is admitted, but not one above it", seed, class)
 				}
 				refused = refused || !ok
 			}

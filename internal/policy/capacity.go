@@ -65,18 +65,17 @@ func (b *batch) fitQueue(a AdmitRequest, c *Class, size Depth) *Refusal {
 		return b.refuse(a, "the queue has as much waiting as it may, at this level and above", own)
 	}
 	excess = b.total().plus(size).over(mark)
-	for _, victim := range b.lower(a.Level) {
+	for _, class := range b.lower(a.Level) {
 		if excess == (Depth{}) {
 			break
 		}
-		b.evict(victim, excess.atMost(b.waiting(victim)))
+		b.evict(class, excess.atMost(b.waiting(class)))
 		excess = b.total().plus(size).over(mark)
 	}
 	return nil
 }
 
-// lower returns the classes below a level that make room for others, the lowest
-// first.
+// lower returns the classes below a level that evict, the lowest first.
 func (b *batch) lower(level uint8) []uint8 {
 	var victims []uint8
 	for i, c := range b.policy.Classes {
@@ -90,8 +89,8 @@ func (b *batch) lower(level uint8) []uint8 {
 	return victims
 }
 
-// rank returns the level of a class; one without a level of its own counts as
-// what most of its messages will have.
+// rank returns the level of a class. One without a fixed level counts as the default
+// level, which most of its messages have.
 func (c *Class) rank() uint8 {
 	if c.LevelFromMessage {
 		return Unset
@@ -99,7 +98,7 @@ func (c *Class) rank() uint8 {
 	return c.Level
 }
 
-// evictOwn makes room inside a class, if it says so and there is enough to evict.
+// evictOwn evicts messages of a class, if it evicts and has enough of them.
 func (b *batch) evictOwn(class uint8, c *Class, excess Depth) bool {
 	if c == nil || c.Overflow != Evict || !b.waiting(class).covers(excess) {
 		return false
@@ -121,7 +120,7 @@ func (b *batch) evict(class uint8, d Depth) {
 	b.evicted = append(b.evicted, Eviction{class, d})
 }
 
-// waiting returns what can still be evicted of a class: the batch itself cannot.
+// waiting returns what can still be evicted of a class, without the batch itself.
 func (b *batch) waiting(class uint8) Depth {
 	d := b.depths.OfClass(class)
 	for _, e := range b.evicted {
@@ -144,7 +143,7 @@ func (b *batch) atLeast(level uint8) Depth {
 	return b.withoutEvicted(b.depths.AtLeast(level).plus(b.added.AtLeast(level)), level)
 }
 
-// withoutEvicted takes off d what was evicted from a level on.
+// withoutEvicted subtracts from d what is evicted at a level or above.
 func (b *batch) withoutEvicted(d Depth, level uint8) Depth {
 	for _, e := range b.evicted {
 		if b.policy.class(e.Class).rank() >= level {
@@ -154,8 +153,9 @@ func (b *batch) withoutEvicted(d Depth, level uint8) Depth {
 	return d
 }
 
-// How long a rejected sender should wait: by the speed at which messages
-// leave if that is known, but never so long that nobody notices when it is gone.
+// The bounds of how long a rejected sender should wait. The time follows from the speed
+// at which messages leave, if that is known. The upper bound makes senders retry in time
+// after a backlog has ended.
 const (
 	retryUnknown  = time.Second
 	retryShortest = 100 * time.Millisecond

@@ -10,17 +10,17 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// maxName is how long the name of a class may be: it becomes a label of metrics
-// and a word in errors.
+// maxName is the length limit of a class name: it is a label of metrics and part of
+// errors.
 const maxName = 64
 
-func (r *reader) classes(v value, p *Policy) {
+func (r *reader) classes(v node, p *Policy) {
 	first := map[string]string{} // path by name
-	r.list(v, func(v value) {
+	r.list(v, func(v node) {
 		c := r.class(v)
 		name := strings.ToLower(c.Name)
 		if earlier, ok := first[name]; ok && name != "" {
-			r.faultf(value{join(v.path, "name"), nil}, "%q is the name of %s already", c.Name, earlier)
+			r.faultf(node{join(v.path, "name"), nil}, "%q is the name of %s already", c.Name, earlier)
 		} else {
 			first[name] = v.path
 		}
@@ -31,33 +31,33 @@ func (r *reader) classes(v value, p *Policy) {
 	}
 }
 
-func (r *reader) class(v value) (c Class) {
+func (r *reader) class(v node) (c Class) {
 	c.LevelFromMessage = true
 	r.object(v, fields{
-		{"name", func(v value) { c.Name = r.className(v) }},
-		{"level", func(v value) {
+		{"name", func(v node) { c.Name = r.className(v) }},
+		{"level", func(v node) {
 			l, ok := r.level(v)
 			c.Level, c.LevelFromMessage = l, !ok
 		}},
-		{"when", func(v value) { c.When, c.when = r.condition(v) }},
-		{"objective", func(v value) { c.Objective = r.objective(v) }},
-		{"weight", func(v value) { c.Weight = r.weight(v) }},
-		{"rate", func(v value) { c.Rate = r.rate(v) }},
-		{"maxMessages", func(v value) { c.MaxMessages = r.integer(v, 1, maxInteger) }},
-		{"maxBytes", func(v value) { c.MaxBytes = r.size(v) }},
-		{"overflow", func(v value) { c.Overflow = Overflow(r.word(v, overflows)) }},
-		{"expectedRate", func(v value) { c.ExpectedRate = r.rate(v) }},
+		{"when", func(v node) { c.When, c.when = r.condition(v) }},
+		{"objective", func(v node) { c.Objective = r.objective(v) }},
+		{"weight", func(v node) { c.Weight = r.weight(v) }},
+		{"rate", func(v node) { c.Rate = r.rate(v) }},
+		{"maxMessages", func(v node) { c.MaxMessages = r.integer(v, 1, maxInteger) }},
+		{"maxBytes", func(v node) { c.MaxBytes = r.size(v) }},
+		{"overflow", func(v node) { c.Overflow = Overflow(r.word(v, overflows)) }},
+		{"expectedRate", func(v node) { c.ExpectedRate = r.rate(v) }},
 	})
 	if _, ok := v.child("name"); !ok && v.isObject() {
-		r.faultf(value{join(v.path, "name"), nil}, "missing")
+		r.faultf(node{join(v.path, "name"), nil}, "missing")
 	}
 	return c
 }
 
-func (r *reader) className(v value) string {
+func (r *reader) className(v node) string {
 	name := r.text(v)
 	if _, isText := v.any.(string); !isText {
-		return "" // a fault is noted
+		return "" // the fault is recorded
 	}
 	bad := strings.ContainsFunc(name, func(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "$") {
@@ -66,8 +66,8 @@ func (r *reader) className(v value) string {
 	return name
 }
 
-// condition reads SQL. Only blanks are as good as none: the class takes all.
-func (r *reader) condition(v value) (string, *filter.Expr) {
+// condition reads SQL. Blanks are the same as no condition: the class matches all.
+func (r *reader) condition(v node) (string, *filter.Expr) {
 	text := r.text(v)
 	if strings.TrimSpace(text) == "" {
 		return "", nil
@@ -82,7 +82,7 @@ func (r *reader) condition(v value) (string, *filter.Expr) {
 	return text, x
 }
 
-// checkSQL refuses a text that is longer than SQL may be.
+// checkSQL rejects a text that is longer than the limit of SQL.
 func (r *reader) checkSQL(text string) error {
 	if r.stored {
 		return nil
@@ -90,26 +90,26 @@ func (r *reader) checkSQL(text string) error {
 	return limits.CheckText("SQL", text, limits.SQL)
 }
 
-// sqlProblem returns what is wrong with SQL: the place in it, then the words. That
-// it is SQL says the path.
+// sqlProblem returns what is wrong with SQL: the position in it, then the text. The path
+// of the fault shows that it is SQL.
 func sqlProblem(err error) string { return strings.TrimPrefix(err.Error(), "filter: ") }
 
-func (r *reader) objective(v value) (o Objective) {
+func (r *reader) objective(v node) (o Objective) {
 	o.Target = DefaultTarget
 	r.object(v, fields{
-		{"wait", func(v value) {
+		{"wait", func(v node) {
 			if o.Wait = r.duration(v); o.Wait <= 0 {
 				r.faultf(v, "must be longer than zero")
 			}
 		}},
-		{"target", func(v value) {
+		{"target", func(v node) {
 			if o.Target = r.number(v); o.Target <= 0 || o.Target >= 1 {
 				r.faultf(v, "%v is outside 0..1: a share of 1 would leave no message to be late", o.Target)
 			}
 		}},
 	})
 	if _, ok := v.child("wait"); !ok && v.isObject() {
-		r.faultf(value{join(v.path, "wait"), nil}, "missing")
+		r.faultf(node{join(v.path, "wait"), nil}, "missing")
 	}
 	return o
 }

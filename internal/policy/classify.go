@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -18,13 +19,13 @@ type Classification struct {
 	Key   string // fair key; empty if there is none
 }
 
-// Classify says what the message in e is worth. The first class whose condition
-// is true has it; a condition that fails to be evaluated is not true. Keep one
-// envelope for each goroutine and refill it: then only a fair key costs an
+// Classify returns the class, level and fair key of the message in e. The first class
+// whose condition is true has it; a condition that fails to be evaluated is not true.
+// Use one envelope for each goroutine and refill it: then only a fair key costs an
 // allocation.
 //
-// A reply that no condition takes has the class of its request, if there is one
-// of that name here, or at least its level.
+// A reply that no condition matches has the class of its request, if there is one of
+// that name here, or at least its level.
 func (p *Policy) Classify(e *filter.Envelope) Classification {
 	v := Classification{Key: p.keyOf(e)}
 	n := p.first(e)
@@ -47,30 +48,28 @@ func (p *Policy) Classify(e *filter.Envelope) Classification {
 	return v
 }
 
-// UnknownPriority reports whether a message with that classification has a property Priority
-// that is no level, and that no condition of a class has taken it: nobody knows what
-// the sender wanted.
+// UnknownPriority reports whether a message with that classification has a property
+// Priority that is no level, and no class has matched it: the sender's priority is lost.
 func (p *Policy) UnknownPriority(m *message.Message, v Classification) bool {
 	if c := p.class(v.Class); c != nil && c.when != nil {
-		return false // by the name of another kind, perhaps
+		return false // the condition may have used the value
 	}
-	value, ok := m.Property(PriorityProperty)
-	if !ok || value.IsNull() {
+	asked, ok := m.Property(PriorityProperty)
+	if !ok || asked.IsNull() {
 		return false
 	}
-	_, ok = levelOf(value)
+	_, ok = levelOf(asked)
 	return !ok
 }
 
-// named returns the place of the class of a name, in any case; -1 if there is
-// none.
+// named returns the index of the class of a name, in any case; -1 if there is none.
 func (p *Policy) named(name string) int {
 	return slices.IndexFunc(p.Classes, func(c Class) bool { return name != "" && strings.EqualFold(c.Name, name) })
 }
 
-// first returns the place of the first class that takes the message, or the
-// number of classes if none does. The conditions are asked together, which looks
-// up each property once; one that fails is not true.
+// first returns the index of the first class that matches the message, or the number of
+// classes if none does. The conditions are evaluated together, which reads each property
+// once; one that fails is not true.
 func (p *Policy) first(e *filter.Envelope) int {
 	if p.rules == nil {
 		return len(p.Classes)
@@ -84,13 +83,13 @@ func (p *Policy) first(e *filter.Envelope) int {
 	return first
 }
 
-// compile makes one set of the conditions of all classes.
+// compile compiles the conditions of all classes into one set.
 func (p *Policy) compile() {
 	var rules []filter.Filter
 	for _, c := range p.Classes {
 		if c.when == nil {
 			rules = append(rules, filter.True)
-			break // no message gets past it
+			break // it matches every message, so later classes get none
 		}
 		rules = append(rules, c.when)
 	}
@@ -99,8 +98,7 @@ func (p *Policy) compile() {
 	}
 }
 
-// keyOf returns the fair key of a message. Messages that have none share the
-// empty one.
+// keyOf returns the fair key of a message. Messages without one share the empty key.
 func (p *Policy) keyOf(e *filter.Envelope) string {
 	if p.fairKey == nil {
 		return ""
@@ -110,16 +108,16 @@ func (p *Policy) keyOf(e *filter.Envelope) string {
 		return ""
 	}
 	switch v.Kind() {
-	case filter.Unknown, filter.Null, filter.Opaque:
+	case value.Unknown, value.Null, value.Opaque:
 		return ""
-	case filter.String, filter.Binary:
-		return strings.Clone(v.Str()) // the message may be gone before the key is
+	case value.String, value.Binary:
+		return strings.Clone(v.Str()) // the key may be used longer than the message's buffer
 	default:
 		return v.Text()
 	}
 }
 
-// Why tells in words how the message in e came by its class, level and key.
+// Why explains how the message in e got its class, level and key.
 func (p *Policy) Why(e *filter.Envelope) string {
 	v := p.Classify(e)
 	var b strings.Builder
@@ -141,7 +139,7 @@ func (p *Policy) Why(e *filter.Envelope) string {
 	case c == nil:
 		fmt.Fprintf(&b, "level %d, because %s", v.Level, reason(e.Message))
 	case c.LevelFromMessage:
-		fmt.Fprintf(&b, "; the class has no level of its own, so it has level %d, because %s", v.Level, reason(e.Message))
+		fmt.Fprintf(&b, "; the class has no fixed level, so it has level %d, because %s", v.Level, reason(e.Message))
 	case v.Level != c.Level:
 		fmt.Fprintf(&b, "; the class has level %d, but this one has %d, because %s", c.Level, v.Level, reason(e.Message))
 	default:
@@ -154,8 +152,7 @@ func (p *Policy) Why(e *filter.Envelope) string {
 	return b.String()
 }
 
-// whyNot tells why the classes before the one chosen did not take the message;
-// of those after it nothing needs to be said.
+// whyNot explains why the classes before the chosen one did not match the message.
 func (p *Policy) whyNot(b *strings.Builder, e *filter.Envelope, chosen int) {
 	before := p.Classes
 	if chosen > 0 {

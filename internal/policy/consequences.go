@@ -13,9 +13,8 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// Consequences tells in words what follows from the policy: who is served when,
-// how long each class can be passed over, who is turned away first. lock is how
-// long a consumer of the queue may hold a message.
+// Consequences explains the effect of the policy: when each class is served, how long it
+// can wait, which is rejected first. lock is the lock duration of the queue.
 func (p *Policy) Consequences(lock time.Duration) []string {
 	var t sentences
 	t.add(p.served())
@@ -38,7 +37,7 @@ func (t *sentences) add(lines ...string) { *t = append(*t, lines...) }
 
 func (t *sentences) addf(format string, args ...any) { t.add(fmt.Sprintf(format, args...)) }
 
-// byLevel returns the classes, the highest first; those without a level last.
+// byLevel returns the classes, the highest first; those without a fixed level last.
 func (p *Policy) byLevel() []*Class {
 	var cs []*Class
 	for i := range p.Classes {
@@ -77,8 +76,8 @@ func (p *Policy) served() string {
 	return text
 }
 
-// idle names what is given for another discipline: it may stay there, for the day
-// when that one is tried.
+// idle names the settings that only another discipline uses. They may stay, for a later
+// change of the discipline.
 func (p *Policy) idle() []string {
 	var t sentences
 	if p.Aging != (AgingRule{}) && p.Discipline != ordering.Aging {
@@ -98,10 +97,10 @@ func (p *Policy) idle() []string {
 	return t
 }
 
-// waitBound says what can keep a message of a class waiting.
+// waitBound states what bounds the wait of a message of a class.
 func (p *Policy) waitBound(c *Class) []string {
 	if c.LevelFromMessage {
-		return []string{fmt.Sprintf("class %s: each message has the level that it asks for.", c.Name)}
+		return []string{fmt.Sprintf("class %s: each message has its own level.", c.Name)}
 	}
 	switch p.Discipline {
 	case ordering.Aging:
@@ -118,12 +117,12 @@ func (p *Policy) waitBound(c *Class) []string {
 	if above == "" {
 		return []string{fmt.Sprintf("class %s (level %d): served before all other classes.", c.Name, c.Level)}
 	}
-	return []string{fmt.Sprintf("class %s (level %d): served only when nothing of %s waits; while they keep coming it waits for ever.", c.Name, c.Level, above)}
+	return []string{fmt.Sprintf("class %s (level %d): served only when no message of %s is ready; it starves while they keep arriving.", c.Name, c.Level, above)}
 }
 
-// waitBoundAging states the bound. A message of level L has risen to a level H above it
-// after (H-L) × every, at most to the cap. One of level H that comes later than
-// that finds it there, older, and as both rise alike it never gets ahead of it.
+// waitBoundAging states the bound. A message of level L is raised to a level H above it
+// after (H-L) × interval, at most to the maximum. A later message of level H finds it
+// there, older. Both are raised alike, so the later one never overtakes it.
 func (p *Policy) waitBoundAging(c *Class) []string {
 	name := fmt.Sprintf("class %s (level %d)", c.Name, c.Level)
 	var t sentences
@@ -135,7 +134,7 @@ func (p *Policy) waitBoundAging(c *Class) []string {
 	}
 	switch {
 	case c.Level >= p.Aging.MaxLevel:
-		t.addf("%s: stands at or above the cap from the start and does not rise.", name)
+		t.addf("%s: is at or above the maximum level of aging and is not raised.", name)
 	case len(passed) == 0:
 		t.addf("%s: rises to level %d in %v; no other class that comes later goes ahead of it.", name, p.Aging.MaxLevel, brief(p.rise(c.Level, p.Aging.MaxLevel)))
 	default:
@@ -149,14 +148,13 @@ func (p *Policy) waitBoundAging(c *Class) []string {
 	return t
 }
 
-// rise returns how long a message waits until it has risen from one level to
-// another.
+// rise returns how long a message waits until it is raised from one level to another.
 func (p *Policy) rise(from, to uint8) time.Duration {
 	return time.Duration(to-from) * p.Aging.Interval // at most 255 years
 }
 
-// waitBoundDeadline states the bound: who comes later goes ahead only if its deadline is
-// earlier, which it is for at most the difference of the objectives.
+// waitBoundDeadline states the bound: a later message is delivered first only if its
+// deadline is earlier, which it is for at most the difference of the objectives.
 func (p *Policy) waitBoundDeadline(c *Class) []string {
 	due := append(p.objectives(), make([]time.Duration, 256)...) // by every level
 	mine := due[c.Level]
@@ -165,7 +163,7 @@ func (p *Policy) waitBoundDeadline(c *Class) []string {
 		if above == "" {
 			return []string{fmt.Sprintf("class %s (level %d): has no objective, and neither has any other; the highest level goes first.", c.Name, c.Level)}
 		}
-		return []string{fmt.Sprintf("class %s (level %d): has no objective; served only when nothing of %s waits; while they keep coming it waits for ever.", c.Name, c.Level, above)}
+		return []string{fmt.Sprintf("class %s (level %d): has no objective; served only when no message of %s is ready; it starves while they keep arriving.", c.Name, c.Level, above)}
 	}
 	var passed []string
 	for _, o := range p.byLevel() {
@@ -184,8 +182,8 @@ func (p *Policy) waitBoundWeighted(c *Class) []string {
 	return []string{fmt.Sprintf("class %s (weight %d): %s.", c.Name, max(c.Weight, 1), p.portion(c))}
 }
 
-// portion says which share of the deliveries a class has, and how many deliveries
-// of others come between two of its own.
+// portion states which share of the deliveries a class has, and how many deliveries of
+// others are between two of its own.
 func (p *Policy) portion(c *Class) string {
 	weights := p.weights()
 	var sum uint64
@@ -205,9 +203,9 @@ func (p *Policy) portion(c *Class) string {
 	return text
 }
 
-// between returns how many deliveries of others come at most between two of a
-// class. A delivery moves a class on by 1/weight; another one of weight w can be at
-// most as far behind as the class was moved.
+// between returns how many deliveries of others are at most between two of a class. A
+// delivery advances the virtual time of a class by 1/weight; another one of weight w can
+// be at most that far behind.
 func (p *Policy) between(c *Class) (n uint64) {
 	weights := p.weights()
 	for l, w := range weights {
@@ -218,7 +216,7 @@ func (p *Policy) between(c *Class) (n uint64) {
 	return n
 }
 
-// names lists the classes that are wanted, the highest first.
+// names lists the classes that match, the highest first.
 func (p *Policy) names(want func(*Class) bool) string {
 	var names []string
 	for _, c := range p.byLevel() {
@@ -229,7 +227,7 @@ func (p *Policy) names(want func(*Class) bool) string {
 	return list(names)
 }
 
-// list joins as people do: a, b and c.
+// list joins words as in a sentence: a, b and c.
 func list(items []string) string {
 	n := len(items)
 	if n < 2 {

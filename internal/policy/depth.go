@@ -2,7 +2,7 @@
 
 package policy
 
-// Depth is a number of waiting messages and their bytes.
+// Depth is a number of ready messages and their bytes.
 type Depth struct{ Count, Bytes int64 }
 
 func (d Depth) plus(e Depth) Depth  { return Depth{d.Count + e.Count, d.Bytes + e.Bytes} }
@@ -25,19 +25,19 @@ func (d Depth) atMost(e Depth) Depth { return Depth{min(d.Count, e.Count), min(d
 // covers reports whether d is at least e in both.
 func (d Depth) covers(e Depth) bool { return d.Count >= e.Count && d.Bytes >= e.Bytes }
 
-// Depths tells an Admitter what is ready in the queue.
+// Depths are the counts of ready messages that an Admitter needs.
 type Depths interface {
-	// Total is everything that waits.
+	// Total counts all ready messages.
 	Total() Depth
-	// OfClass is what waits of a class; zero is the messages in none.
+	// OfClass counts those of a class; zero is the messages in none.
 	OfClass(class uint8) Depth
-	// AtLeast is what waits at a level or above it.
+	// AtLeast counts those at a level or above it.
 	AtLeast(level uint8) Depth
 	// Leaving is how many messages leave the queue per second; zero is not known.
 	Leaving() float64
 }
 
-// Tally counts what waits, as Depths. The zero value is an empty queue.
+// Tally counts ready messages, as Depths. The zero value is an empty queue.
 type Tally struct {
 	Rate float64 // what Leaving returns
 
@@ -46,10 +46,10 @@ type Tally struct {
 	levels  [256]Depth
 }
 
-// Add counts a message that waits from now on.
+// Add counts a message that becomes ready.
 func (t *Tally) Add(class, level uint8, bytes int64) { t.change(class, level, Depth{1, bytes}) }
 
-// Remove counts a message that no longer waits.
+// Remove counts a message that is not ready any more.
 func (t *Tally) Remove(class, level uint8, bytes int64) { t.change(class, level, Depth{-1, -bytes}) }
 
 func (t *Tally) change(class, level uint8, by Depth) {
@@ -58,13 +58,13 @@ func (t *Tally) change(class, level uint8, by Depth) {
 	t.levels[level] = t.levels[level].plus(by)
 }
 
-// Total returns everything that waits.
+// Total returns the count of all.
 func (t *Tally) Total() Depth { return t.total }
 
-// OfClass returns what waits of a class.
+// OfClass returns the count of a class.
 func (t *Tally) OfClass(class uint8) Depth { return t.classes[class] }
 
-// AtLeast returns what waits at a level or above it.
+// AtLeast returns the count at a level or above it.
 func (t *Tally) AtLeast(level uint8) (d Depth) {
 	for _, l := range t.levels[level:] {
 		d = d.plus(l)

@@ -9,7 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// unclassified says what becomes of messages that no class takes.
+// unclassified explains the level of messages that no class matches.
 func (p *Policy) unclassified() []string {
 	if len(p.Classes) == 0 || p.catchesAll() {
 		return nil
@@ -29,13 +29,13 @@ func (p *Policy) unclassified() []string {
 	return []string{text + "."}
 }
 
-// turns says how the fair keys take turns.
+// turns explains the round robin of the fair keys.
 func (p *Policy) turns() []string {
 	if p.FairKey == "" || p.LevelOrder == ordering.FinishFirst {
 		return nil
 	}
 	var t sentences
-	t.addf("inside a level the values of %s take turns, by weight, whoever has least in flight first; messages without one are one value.", p.FairKey)
+	t.addf("inside a level the values of %s take turns, by weight, the one with the fewest messages in flight first; messages without one are one value.", p.FairKey)
 	switch {
 	case p.saturable() && p.Saturation.Oldest > 0:
 		t.addf("a message whose key is at a limit makes nothing saturated; whose turn it is inside a level is up to the keys, so what is said above of a message holds for its level.")
@@ -45,18 +45,18 @@ func (p *Policy) turns() []string {
 	return append(t, p.limits()...)
 }
 
-// limits says what keys may have at most.
+// limits lists the limits of the keys.
 func (p *Policy) limits() []string {
 	var t sentences
-	tell := func(s Share, who string) {
+	describe := func(s Share, who string) {
 		if p.LevelOrder == ordering.FinishFirst {
-			s.Weight = 0 // there are no turns
+			s.Weight = 0 // weights have no effect
 		}
 		t.add(s.limits(who)...)
 	}
-	tell(p.KeyDefaults, "every key")
+	describe(p.KeyDefaults, "every key")
 	for _, s := range p.Keys {
-		tell(s.inherit(p.KeyDefaults), fmt.Sprintf("key %q", s.Key))
+		describe(s.inherit(p.KeyDefaults), fmt.Sprintf("key %q", s.Key))
 	}
 	return t
 }
@@ -70,10 +70,10 @@ func (s Share) limits(who string) []string {
 		parts = append(parts, fmt.Sprintf("has at most %d messages in flight", s.Concurrency))
 	}
 	if s.DeliveryRate != (Rate{}) {
-		parts = append(parts, fmt.Sprintf("is handed out at most %v", s.DeliveryRate))
+		parts = append(parts, fmt.Sprintf("is delivered at most %v", s.DeliveryRate))
 	}
 	if s.Rate != (Rate{}) {
-		parts = append(parts, fmt.Sprintf("may send at most %v; more is turned away", s.Rate))
+		parts = append(parts, fmt.Sprintf("may send at most %v; more is rejected", s.Rate))
 	}
 	if len(parts) == 0 {
 		return nil
@@ -81,12 +81,12 @@ func (s Share) limits(who string) []string {
 	return []string{who + " " + list(parts) + "."}
 }
 
-// overflowing says which classes are rejected when, and which first.
+// overflowing explains which classes are rejected when, and which first.
 func (p *Policy) overflowing() []string {
 	var t sentences
 	for _, c := range p.byLevel() {
 		if c.Rate != (Rate{}) {
-			t.addf("class %s: more than %v is turned away.", c.Name, c.Rate)
+			t.addf("class %s: more than %v is rejected.", c.Name, c.Rate)
 		}
 		if c.MaxMessages > 0 || c.MaxBytes > 0 {
 			t.addf("class %s: with %s waiting, %s.", c.Name, Depth{c.MaxMessages, c.MaxBytes}, c.Overflow.sentence())
@@ -95,13 +95,13 @@ func (p *Policy) overflowing() []string {
 	if p.Watermarks == (Depth{}) {
 		return t
 	}
-	t.addf("with %s waiting in the queue, the lowest level is turned away first: a message is refused only if so much waits at its level and above.", p.Watermarks)
+	t.addf("with %s ready in the queue, the lowest level is rejected first: a message is rejected only if so many are ready at its level and above.", p.Watermarks)
 	levels := p.distinctLevels()
 	if len(levels) > 1 {
-		t.addf("the order in which they are turned away: %s.", list(levels))
+		t.addf("the order in which they are rejected: %s.", list(levels))
 	}
 	if evicted := p.names(func(c *Class) bool { return c.Overflow == Evict }); evicted != "" {
-		t.addf("the oldest waiting messages of %s are evicted to make room for higher ones and for newer ones of their own.", evicted)
+		t.addf("the oldest waiting messages of %s are evicted for higher ones and for newer ones of their own.", evicted)
 	}
 	return t
 }
@@ -110,7 +110,7 @@ func (s Overflow) sentence() string {
 	if s == Evict {
 		return "the oldest of it is evicted for each new one"
 	}
-	return "new ones are turned away"
+	return "new ones are rejected"
 }
 
 // String returns the limits that are set.
@@ -142,7 +142,7 @@ func (p *Policy) distinctLevels() []string {
 	return groups
 }
 
-// promises says what is promised and what a lost consumer does to it.
+// promises lists the objectives, and how a lost consumer affects them.
 func (p *Policy) promises(lock time.Duration) []string {
 	var t sentences
 	for _, c := range p.byLevel() {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Diff tells in words what a new policy changes; nothing if it changes nothing.
+// Diff lists what a new policy changes; nothing if it changes nothing.
 func Diff(old, new *Policy) []string {
 	var t sentences
 	t.change("the discipline", old.Discipline, new.Discipline)
@@ -20,13 +20,13 @@ func Diff(old, new *Policy) []string {
 	t.change("the watermark", orNone(old.Watermarks), orNone(new.Watermarks))
 	t.diffClasses(old, new)
 	t.change("the webhook of alerts", quoted(old.Alerts.Webhook), quoted(new.Alerts.Webhook))
-	if old.Alerts.Secret != new.Alerts.Secret { // which nobody is to read here
+	if old.Alerts.Secret != new.Alerts.Secret { // the secret itself is not printed
 		t.addf("the secret of alerts changes.")
 	}
 	return t
 }
 
-// change tells of one thing that was one way and is to be another.
+// change adds a sentence about a setting whose value changes.
 func (t *sentences) change(what string, from, to fmt.Stringer) {
 	if from.String() != to.String() {
 		t.addf("%s changes from %s to %s.", what, from, to)
@@ -56,7 +56,7 @@ func orNone[T interface {
 	return words(v.String())
 }
 
-// String returns the rule in words.
+// String returns the rule as text.
 func (l AgingRule) String() string {
 	if l == (AgingRule{}) {
 		return "none"
@@ -64,7 +64,7 @@ func (l AgingRule) String() string {
 	return fmt.Sprintf("a level every %v up to %d", brief(l.Interval), l.MaxLevel)
 }
 
-// String returns the share in words.
+// String returns the share as text.
 func (s Share) String() string {
 	var parts []string
 	for _, part := range []struct {
@@ -142,12 +142,12 @@ func (t *sentences) diffClass(old, new *Class) {
 	}
 }
 
-// String returns the objective in words.
+// String returns the objective as text.
 func (o Objective) String() string {
 	return fmt.Sprintf("%.4g %% within %v", 100*o.Target, brief(o.Wait))
 }
 
-// find returns the place of a class by its name, -1 if there is none.
+// find returns the index of a class by its name, -1 if there is none.
 func (p *Policy) find(name string) int {
 	return slices.IndexFunc(p.Classes, func(c Class) bool { return c.Name == name })
 }

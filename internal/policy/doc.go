@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy says what a message is worth.
+// Package policy defines priority classes, order and limits, and admits messages by them.
 //
-// The level of a message is that of the class its queue's policy puts it in, else
-// what the message itself asks for: the application property Priority, a number or
-// a name, else the priority of its header, else 4, as in AMQP. Higher wins.
+// The level of a message is that of the class that its queue's policy assigns. Without
+// one it is that of the message itself: the application property Priority, a number or a
+// name, else the priority of its header, else 4, as in AMQP. A higher level is served
+// first.
 //
 // # Promise
 //
-// Parse reports everything that is wrong with a policy, each fault with the path
-// of what is at fault; a policy that it returns can be used without further
-// checks. Classify gives every message a level, whatever it looks like.
+// Parse reports everything that is wrong with a policy, each fault with its path; a
+// policy that it returns can be used without further checks. Classify assigns a level to
+// every message, whatever it contains.
 //
-// An Admitter admits a batch as a whole or not at all. Over any time t a rate of n
-// lets in n for each of its units, n more at once, and the rest of the last
-// batch. By the watermarks a message is turned away only if every level below
-// its own is turned away too.
+// An Admitter admits a batch as a whole or not at all. Over any time t a rate of n admits
+// n for each of its units, n more at once, and the excess of the last batch. By the
+// watermarks a message is rejected only if every level below its own is rejected, too.
 //
 // # Format
 //
-// A policy is a JSON object. docs/guide/priorities.md names every field. Fields
-// that nobody knows are faults, so that a slip of the pen does not go unnoticed.
+// A policy is a JSON object. docs/guide/priorities.md names every field. Unknown fields
+// are faults, so that a spelling mistake is noticed.
 //
 // # Concurrency
 //
-// A Policy never changes and may be shared. An Admitter and an envelope given to
-// Classify belong to one goroutine at a time.
+// A Policy never changes and may be shared. An Admitter, and the envelope of Classify,
+// belong to one goroutine at a time.
 //
 // # Invariants
 //
 //  1. Class n of a Classification is Classes[n-1]; zero is none.
-//  2. A bucket of a key that is full is as good as none, and is dropped.
+//  2. A key without a bucket has a full one: full buckets are dropped.
 //
 // # Not here
 //
-// How the next message is chosen: the queue, by the Order of a policy. Whether a
-// promise is kept: package objective. Storing, changing and applying a policy: the
+// How the next message is chosen: the queue, by the Order of a policy. Whether an
+// objective is met: package objective. Storing, changing and applying a policy: the
 // broker.
 package policy

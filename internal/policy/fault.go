@@ -11,7 +11,7 @@ import (
 // ErrInvalid is what the faults of a policy unwrap to.
 var ErrInvalid = errors.New("policy: invalid")
 
-// Fault is one thing wrong, or doubtful, in a policy.
+// Fault is one error or warning about a policy.
 type Fault struct {
 	At      string // file:line:column, if known; see Faults.Locate
 	Path    string // classes[1].when
@@ -46,7 +46,7 @@ func (fs Faults) Error() string {
 // Unwrap makes Faults an ErrInvalid.
 func (fs Faults) Unwrap() error { return ErrInvalid }
 
-// Locate returns the faults with the places that position knows for their paths.
+// Locate returns the faults with the positions of their paths in a file.
 func (fs Faults) Locate(position func(path string) string) Faults {
 	located := make(Faults, len(fs))
 	for i, f := range fs {

@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// Unset is the level of a message that asks for none, as in AMQP.
+// Unset is the level of a message without a priority, as in AMQP.
 const Unset = 4
 
 // PriorityProperty is the application property in which a sender names the
@@ -36,29 +36,29 @@ func ParseLevel(text string) (uint8, bool) {
 	return uint8(n), err == nil
 }
 
-// Level returns the level that a message itself asks for: by the application
-// property Priority, else by its header, else Unset. A reply that asked for none
-// when it came has that of its request.
+// Level returns the level of a message without regard to classes: that of the application
+// property Priority, else of its header, else Unset. A reply that had none when it
+// arrived has that of its request.
 func Level(m *message.Message) uint8 {
 	if l, ok := inherited(m); ok {
 		return l.Level
 	}
-	l, _ := Asks(m)
+	l, _ := RequestedLevel(m)
 	return l
 }
 
-// inherited returns what a reply has of its request. A rule of a topic may have given
-// it a priority since; that counts.
+// inherited returns what a reply inherits from its request. A priority that a rule of a
+// topic has set since takes precedence.
 func inherited(m *message.Message) (message.Inherited, bool) {
 	l, ok := m.Inherited()
 	if ok {
-		_, asks := property(m)
-		ok = !asks
+		_, set := property(m)
+		ok = !set
 	}
 	return l, ok
 }
 
-// property returns the level that the application property Priority asks for.
+// property returns the level of the application property Priority.
 func property(m *message.Message) (level uint8, ok bool) {
 	v, ok := m.Property(PriorityProperty)
 	if !ok {
@@ -67,9 +67,9 @@ func property(m *message.Message) (level uint8, ok bool) {
 	return levelOf(v)
 }
 
-// Asks returns the level that the sender of a message asks for, and whether he
-// does. A header that says what no header would is no wish.
-func Asks(m *message.Message) (level uint8, ok bool) {
+// RequestedLevel returns the level that the sender of a message has set, and whether it
+// has. A header with the default priority counts as not set.
+func RequestedLevel(m *message.Message) (level uint8, ok bool) {
 	if l, ok := property(m); ok {
 		return l, true
 	}
@@ -80,7 +80,7 @@ func Asks(m *message.Message) (level uint8, ok bool) {
 	return h.Priority, true
 }
 
-// levelOf reads a level from a property; a value that is none is as good as no
+// levelOf reads a level from a property; a value that is no level is the same as no
 // property.
 func levelOf(v codec.Value) (uint8, bool) {
 	if text, ok := v.Str(); ok {
@@ -95,8 +95,7 @@ func levelOf(v codec.Value) (uint8, bool) {
 	return 0, false
 }
 
-// shortNames answers the spellings of the documents' own example without
-// allocating.
+// shortNames finds the spellings of the documents' own example without allocating.
 func shortNames(text string) (uint8, bool) {
 	switch text {
 	case "High":

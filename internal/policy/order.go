@@ -9,9 +9,8 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// Order returns the order that the policy asks for. Classes that share a level
-// are one to the queue machine: the shortest of their objectives holds, and
-// their weights add up.
+// Order returns the order of the policy. Classes that share a level are one to the
+// queue: the shortest of their objectives applies, and their weights add up.
 func (p *Policy) Order() ordering.Order {
 	o := ordering.Order{Discipline: p.Discipline, LevelOrder: p.LevelOrder, Fair: p.FairKey != ""}
 	switch p.Discipline {
@@ -59,7 +58,7 @@ func (p *Policy) weights() []uint32 {
 	return cut(ws)
 }
 
-// cut drops the zeros at the end.
+// cut removes the zeros at the end.
 func cut[T comparable](all []T) []T {
 	var zero T
 	n := len(all)
@@ -69,7 +68,7 @@ func cut[T comparable](all []T) []T {
 	return all[:n:n]
 }
 
-// inherit fills what a share leaves open from the defaults.
+// inherit sets the unset fields of a share to the defaults.
 func (s Share) inherit(d Share) Share {
 	if s.Weight == 0 {
 		s.Weight = d.Weight
@@ -86,7 +85,7 @@ func (s Share) inherit(d Share) Share {
 	return s
 }
 
-// machine is the share as the queue knows it.
+// machine returns the share in the type of the queue.
 func (s Share) machine() ordering.Share {
 	k := ordering.Share{Key: s.Key, Weight: max(s.Weight, 1), Cap: s.Concurrency}
 	if s.DeliveryRate.PerSecond() > 0 {

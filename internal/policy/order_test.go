@@ -108,7 +108,7 @@ func play(t *testing.T, p *Policy, random *rand.Rand, passes func(first, later w
 		out.Reset()
 	}
 	if passed == 0 {
-		t.Fatal("nobody ever passed anybody: the test shows nothing")
+		t.Fatal("no message ever passed another: the test shows nothing")
 	}
 }
 

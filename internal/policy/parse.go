@@ -24,8 +24,8 @@ func Parse(raw []byte) (*Policy, error) {
 	return r.parse(raw)
 }
 
-// ParseStored is Parse for a policy that was accepted before: it may be larger than
-// the limits are now.
+// ParseStored is Parse for a policy that was accepted before: it may exceed the present
+// limits.
 func ParseStored(raw []byte) (*Policy, error) {
 	r := reader{stored: true}
 	return r.parse(raw)
@@ -47,7 +47,7 @@ func (r *reader) parse(raw []byte) (*Policy, error) {
 		r.faults.addf("", "not JSON: more after the end of it")
 		return nil, r.faults
 	}
-	r.policy(value{"", tree}, p)
+	r.policy(node{"", tree}, p)
 	if err := r.faults.err(); err != nil {
 		return nil, err
 	}
@@ -55,27 +55,27 @@ func (r *reader) parse(raw []byte) (*Policy, error) {
 	return p, nil
 }
 
-func (r *reader) policy(v value, p *Policy) {
+func (r *reader) policy(v node, p *Policy) {
 	r.object(v, fields{
-		{"revision", func(v value) { p.Revision = r.integer(v, 0, maxInteger) }},
-		{"discipline", func(v value) { p.Discipline = ordering.Discipline(r.word(v, ordering.Disciplines)) }},
-		{"aging", func(v value) { r.agingRule(v, &p.Aging) }},
-		{"saturation", func(v value) { p.Saturation = r.saturation(v) }},
-		{"levelOrder", func(v value) { p.LevelOrder = ordering.LevelOrder(r.word(v, ordering.LevelOrders)) }},
-		{"fairKey", func(v value) { p.FairKey, p.fairKey = r.fairKey(v) }},
-		{"keys", func(v value) { r.keys(v, p) }},
-		{"keyDefaults", func(v value) { p.KeyDefaults = r.share(v, keyDefaults) }},
-		{"watermarks", func(v value) {
+		{"revision", func(v node) { p.Revision = r.integer(v, 0, maxInteger) }},
+		{"discipline", func(v node) { p.Discipline = ordering.Discipline(r.word(v, ordering.Disciplines)) }},
+		{"aging", func(v node) { r.agingRule(v, &p.Aging) }},
+		{"saturation", func(v node) { p.Saturation = r.saturation(v) }},
+		{"levelOrder", func(v node) { p.LevelOrder = ordering.LevelOrder(r.word(v, ordering.LevelOrders)) }},
+		{"fairKey", func(v node) { p.FairKey, p.fairKey = r.fairKey(v) }},
+		{"keys", func(v node) { r.keys(v, p) }},
+		{"keyDefaults", func(v node) { p.KeyDefaults = r.share(v, keyDefaults) }},
+		{"watermarks", func(v node) {
 			r.object(v, fields{
-				{"depth", func(v value) { p.Watermarks.Count = r.integer(v, 1, maxInteger) }},
-				{"bytes", func(v value) { p.Watermarks.Bytes = r.size(v) }},
+				{"depth", func(v node) { p.Watermarks.Count = r.integer(v, 1, maxInteger) }},
+				{"bytes", func(v node) { p.Watermarks.Bytes = r.size(v) }},
 			})
 		}},
-		{"classes", func(v value) { r.classes(v, p) }},
-		{"alerts", func(v value) {
+		{"classes", func(v node) { r.classes(v, p) }},
+		{"alerts", func(v node) {
 			r.object(v, fields{
-				{"webhook", func(v value) { p.Alerts.Webhook = r.address(v) }},
-				{"secret", func(v value) { p.Alerts.Secret = r.text(v) }},
+				{"webhook", func(v node) { p.Alerts.Webhook = r.address(v) }},
+				{"secret", func(v node) { p.Alerts.Secret = r.text(v) }},
 			})
 		}},
 	})
@@ -83,32 +83,32 @@ func (r *reader) policy(v value, p *Policy) {
 	r.checkCombinations(v, p)
 }
 
-func (r *reader) agingRule(v value, l *AgingRule) {
+func (r *reader) agingRule(v node, l *AgingRule) {
 	r.object(v, fields{
-		{"interval", func(v value) {
+		{"interval", func(v node) {
 			if l.Interval = r.duration(v); l.Interval <= 0 {
 				r.faultf(v, "must be longer than zero: without waiting nothing rises")
 			}
 		}},
-		{"maxLevel", func(v value) { l.MaxLevel, _ = r.level(v) }},
+		{"maxLevel", func(v node) { l.MaxLevel, _ = r.level(v) }},
 	})
 }
 
-// bounded rejects aging that never raises a message, or has no end.
-func (r *reader) bounded(v value, p *Policy) {
+// bounded rejects aging that never raises a message, or has no maximum.
+func (r *reader) bounded(v node, p *Policy) {
 	if p.Discipline != ordering.Aging {
 		return
 	}
 	aging, _ := v.child("aging")
 	for _, name := range []string{"interval", "maxLevel"} {
 		if _, ok := aging.child(name); !ok {
-			r.faultf(value{join(join(v.path, "aging"), name), nil}, "missing: without it aging has no bound")
+			r.faultf(node{join(join(v.path, "aging"), name), nil}, "missing: without it aging has no bound")
 		}
 	}
 }
 
 // checkCombinations checks fields against each other.
-func (r *reader) checkCombinations(v value, p *Policy) {
+func (r *reader) checkCombinations(v node, p *Policy) {
 	r.fitting(v, p)
 	if p.FairKey == "" {
 		for _, name := range []string{"keys", "keyDefaults"} {
@@ -119,7 +119,7 @@ func (r *reader) checkCombinations(v value, p *Policy) {
 	}
 	for i, c := range p.Classes {
 		path := index(join(v.path, "classes"), i)
-		missing := value{join(path, "level"), nil}
+		missing := node{join(path, "level"), nil}
 		switch {
 		case !c.LevelFromMessage:
 		case p.Discipline == ordering.Deadline || p.Discipline == ordering.Weighted:
@@ -130,7 +130,7 @@ func (r *reader) checkCombinations(v value, p *Policy) {
 	}
 }
 
-func (r *reader) fairKey(v value) (string, *filter.Expr) {
+func (r *reader) fairKey(v node) (string, *filter.Expr) {
 	text := r.text(v)
 	if strings.TrimSpace(text) == "" {
 		return "", nil
@@ -145,9 +145,9 @@ func (r *reader) fairKey(v value) (string, *filter.Expr) {
 	return text, x
 }
 
-func (r *reader) keys(v value, p *Policy) {
+func (r *reader) keys(v node, p *Policy) {
 	seen := map[string]bool{}
-	r.list(v, func(v value) {
+	r.list(v, func(v node) {
 		s := r.share(v, singleKey)
 		if seen[s.Key] {
 			r.faultf(v, "key %q has a share already", s.Key)
@@ -157,7 +157,7 @@ func (r *reader) keys(v value, p *Policy) {
 	})
 }
 
-// shareKind tells the share of one key from that of all others.
+// shareKind distinguishes the share of one key from the default share.
 type shareKind uint8
 
 const (
@@ -165,17 +165,17 @@ const (
 	keyDefaults
 )
 
-func (r *reader) share(v value, kind shareKind) (s Share) {
+func (r *reader) share(v node, kind shareKind) (s Share) {
 	fs := fields{
-		{"weight", func(v value) { s.Weight = r.weight(v) }},
-		{"concurrency", func(v value) { s.Concurrency = uint32(r.integer(v, 1, 1<<31)) }},
-		{"rate", func(v value) { s.Rate = r.rate(v) }},
-		{"deliveryRate", func(v value) { s.DeliveryRate = r.rate(v) }},
+		{"weight", func(v node) { s.Weight = r.weight(v) }},
+		{"concurrency", func(v node) { s.Concurrency = uint32(r.integer(v, 1, 1<<31)) }},
+		{"rate", func(v node) { s.Rate = r.rate(v) }},
+		{"deliveryRate", func(v node) { s.DeliveryRate = r.rate(v) }},
 	}
 	if kind == singleKey {
-		fs = append(fields{{"key", func(v value) { s.Key = r.keyText(v) }}}, fs...)
+		fs = append(fields{{"key", func(v node) { s.Key = r.keyText(v) }}}, fs...)
 		if _, ok := v.child("key"); !ok {
-			r.faultf(value{join(v.path, "key"), nil}, "missing")
+			r.faultf(node{join(v.path, "key"), nil}, "missing")
 		}
 	}
 	r.object(v, fs)

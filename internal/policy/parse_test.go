@@ -112,7 +112,7 @@ func TestParseFindsFaults(t *testing.T) {
 		{`{"classes": [{"name": "a", "objective": {"wait": "0s"}}]}`, "classes[0].objective.wait: must be longer"},
 		{`{"classes": [{"name": "a", "objective": {"wait": "1s", "target": 1}}]}`, "classes[0].objective.target: 1 is outside"},
 		{`{"classes": [{"name": "a", "rate": "500/y"}]}`, `classes[0].rate: "500/y" is not a rate`},
-		{`{"classes": [{"name": "a", "rate": "0/s"}]}`, `classes[0].rate: "0/s" lets nothing through`},
+		{`{"classes": [{"name": "a", "rate": "0/s"}]}`, `classes[0].rate: rate "0/s" must be greater than zero`},
 		{`{"classes": [{"name": "a", "overflow": "drop"}]}`, `classes[0].overflow: "drop" is not one of reject, evict`},
 		{`{"classes": [{"name": "a", "maxMessage": 3}]}`, "classes[0].maxMessage: unknown; did you mean maxMessages?"},
 		{`{"discipline": "weighted", "classes": [{"name": "a"}]}`, "classes[0].level: missing: under weighted"},

@@ -13,20 +13,20 @@ import (
 // bits, and zero means none.
 const MaxClasses = 255
 
-// Policy is what an operator decided about the priorities of the messages of one
-// queue. It never changes after Parse and may be shared by goroutines. The zero
-// value is the policy of a plain queue: strict, without classes or limits.
+// Policy has the settings of an operator for the priorities of the messages of one queue.
+// It never changes after Parse and may be shared by goroutines. The zero value is the
+// policy of a plain queue: strict, without classes or limits.
 type Policy struct {
-	Revision    int64 // counts the changes; given by whoever stores it
+	Revision    int64 // counts the changes; set by the catalog, which stores it
 	Discipline  ordering.Discipline
-	Aging       AgingRule // for the discipline of that name
+	Aging       AgingRule // for the discipline aging
 	Saturation  ordering.Saturation
 	LevelOrder  ordering.LevelOrder // the order inside a level
-	FairKey     string              // an expression; empty means that nobody takes turns
+	FairKey     string              // an expression; empty: no round robin
 	Keys        []Share             // of single fair keys
 	KeyDefaults Share               // of all other fair keys
-	Watermarks  Depth               // from which on the lowest are turned away; zero is none
-	Classes     []Class             // the first that takes a message has it
+	Watermarks  Depth               // from which on the lowest are rejected; zero is none
+	Classes     []Class             // the first that matches a message has it
 	Alerts      Alerts
 
 	fairKey *filter.Expr
@@ -36,10 +36,10 @@ type Policy struct {
 // AgingRule says how waiting raises a message.
 type AgingRule struct {
 	Interval time.Duration // wait that raises by one level
-	MaxLevel uint8         // no message rises above it by waiting
+	MaxLevel uint8         // aging raises no message above it
 }
 
-// Class is a kind of message that the operator gave a name and a worth.
+// Class is a named kind of messages with a level and limits.
 type Class struct {
 	Name             string
 	Level            uint8
@@ -47,28 +47,28 @@ type Class struct {
 	When             string
 	Objective        Objective
 	Weight           uint32 // zero is not given, and counts as one
-	Rate             Rate   // at which messages may come in; zero is any
-	MaxMessages      int64  // messages that may wait; zero is any number
-	MaxBytes         int64  // that may wait; zero is any number
+	Rate             Rate   // limit of sending; zero is no limit
+	MaxMessages      int64  // limit of ready messages; zero is no limit
+	MaxBytes         int64  // limit of their bytes; zero is no limit
 	Overflow         Overflow
-	ExpectedRate     Rate // at which messages should be worked off; zero is not known
+	ExpectedRate     Rate // at which messages should be completed; zero is not known
 
 	when *filter.Expr
 }
 
-// Objective is the promise that a share of the messages starts within a time.
+// Objective states that a share of the messages is delivered within a time.
 type Objective struct {
 	Wait   time.Duration // zero is no objective
 	Target float64       // between 0 and 1
 }
 
-// DefaultShare is the share of an objective that names none.
+// DefaultTarget is the target of an objective that has none.
 const DefaultTarget = 0.95
 
 // Overflow says what happens to a message that exceeds a limit.
 type Overflow uint8
 
-// What can happen at a limit.
+// The effects of a limit.
 const (
 	Reject Overflow = iota // the new message is rejected
 	Evict                  // the oldest of the class is removed
@@ -79,16 +79,16 @@ var overflows = []string{"reject", "evict"}
 // String returns the word that a policy uses.
 func (s Overflow) String() string { return overflows[s] }
 
-// Share is what a fair key may have.
+// Share has the weight and the limits of a fair key.
 type Share struct {
 	Key          string
-	Weight       uint32 // turns in proportion to it; zero is not given, and counts as one
-	Concurrency  uint32 // messages in flight at a time; zero is any number
-	Rate         Rate   // at which messages may come in; zero is any
-	DeliveryRate Rate   // at which messages are handed out; zero is any
+	Weight       uint32 // turns in proportion to it; zero is unset, and counts as one
+	Concurrency  uint32 // limit of messages in flight; zero is no limit
+	Rate         Rate   // limit of sending; zero is no limit
+	DeliveryRate Rate   // limit of delivery; zero is no limit
 }
 
-// Alerts says who is notified when the state of an objective changes.
+// Alerts says where changes of an objective's state are sent.
 type Alerts struct {
 	Webhook string
 	Secret  string // signs what is sent to Webhook

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Rate is a number of messages in a length of time: 500/s, 30/m. The zero value
-// is no rate at all, which is no limit. What it counts may come at once: 30/m is
-// thirty in the first second and then one every two seconds.
+// Rate is a number of messages in a length of time: 500/s, 30/m. The zero value is no
+// limit. The number may arrive at once: 30/m is thirty in the first second and then one
+// every two seconds.
 type Rate struct {
 	Count float64
 	Per   time.Duration
@@ -53,7 +53,7 @@ func (r Rate) PerSecond() float64 {
 	return r.Count / r.Per.Seconds()
 }
 
-// Burst returns how many may come at once: what the rate counts, at least one.
+// Burst returns how many may arrive at once: the number of the rate, at least one.
 func (r Rate) Burst() float64 { return max(r.Count, 1) }
 
 // String returns the rate as a policy spells it.

@@ -18,18 +18,18 @@ import (
 // maxInteger is the largest number that every JSON implementation keeps exact.
 const maxInteger = 1<<53 - 1
 
-// longest is the longest time that a policy may speak of.
+// longest is the longest time that a policy may contain.
 const longest = 366 * 24 * time.Hour
 
-// reader turns a tree of JSON into a policy. It reads on after a fault, so that
-// all come to light at once.
+// reader converts a tree of JSON into a policy. It continues after a fault, so that all
+// are reported at once.
 type reader struct {
 	faults Faults
-	stored bool // it was accepted before, and limits are not looked at
+	stored bool // it was accepted before, and limits are not checked
 }
 
-// value is a part of the tree and its place in it.
-type value struct {
+// node is a part of the tree and its path.
+type node struct {
 	path string
 	any
 }
@@ -37,19 +37,19 @@ type value struct {
 // field is a name that an object may have and what to do with its value.
 type field struct {
 	name string
-	read func(value)
+	read func(node)
 }
 
 // fields are in the order in which their faults are reported.
 type fields []field
 
-func (v value) isObject() bool {
+func (v node) isObject() bool {
 	_, ok := v.any.(map[string]any)
 	return ok
 }
 
-// earlierNames are what fields were called in policies that are stored, by their
-// names now. They are read without end.
+// earlierNames are the former names of fields in stored policies, by their present names.
+// They stay readable.
 var earlierNames = map[string]string{
 	"levelOrder":   "within",
 	"interval":     "every",
@@ -62,12 +62,12 @@ var earlierNames = map[string]string{
 	"target":       "share",
 }
 
-// earlierWords are values that changed their names likewise.
+// earlierWords are former spellings of values.
 var earlierWords = map[string]string{"refuse": "reject"}
 
-// child returns a field of an object, if it is there and not null, with the path
-// that it was written with.
-func (v value) child(name string) (value, bool) {
+// child returns a field of an object, if it is there and not null, with the path that it
+// was written with.
+func (v node) child(name string) (node, bool) {
 	o, _ := v.any.(map[string]any)
 	c, ok := o[name]
 	if earlier := earlierNames[name]; !ok && earlier != "" {
@@ -75,7 +75,7 @@ func (v value) child(name string) (value, bool) {
 			name = earlier
 		}
 	}
-	return value{join(v.path, name), c}, ok && c != nil
+	return node{join(v.path, name), c}, ok && c != nil
 }
 
 func join(path, name string) string {
@@ -87,10 +87,10 @@ func join(path, name string) string {
 
 func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-func (r *reader) faultf(v value, format string, args ...any) { r.faults.addf(v.path, format, args...) }
+func (r *reader) faultf(v node, format string, args ...any) { r.faults.addf(v.path, format, args...) }
 
 // object reads the known fields of an object that are there.
-func (r *reader) object(v value, known fields) {
+func (r *reader) object(v node, known fields) {
 	o, ok := v.any.(map[string]any)
 	if !ok {
 		if v.any != nil {
@@ -107,7 +107,7 @@ func (r *reader) object(v value, known fields) {
 		if slices.ContainsFunc(known, func(f field) bool { return f.name == name }) {
 			continue
 		}
-		at := value{join(v.path, name), nil}
+		at := node{join(v.path, name), nil}
 		renamed := slices.IndexFunc(known, func(f field) bool { return earlierNames[f.name] == name })
 		switch {
 		case renamed < 0:
@@ -118,7 +118,7 @@ func (r *reader) object(v value, known fields) {
 	}
 }
 
-// suggestion names the field that was probably meant, else all there are.
+// suggestion names the most similar field, else all fields.
 func (fs fields) suggestion(name string) string {
 	var names []string
 	for _, f := range fs {
@@ -130,14 +130,14 @@ func (fs fields) suggestion(name string) string {
 	return "known are " + strings.Join(names, ", ")
 }
 
-func (r *reader) list(v value, read func(value)) {
+func (r *reader) list(v node, read func(node)) {
 	items, ok := v.any.([]any)
 	if !ok {
 		r.faultf(v, "must be a list")
 		return
 	}
 	for i, item := range items {
-		at := value{index(v.path, i), item}
+		at := node{index(v.path, i), item}
 		if !at.isObject() {
 			r.faultf(at, "must be an object")
 			continue
@@ -146,7 +146,7 @@ func (r *reader) list(v value, read func(value)) {
 	}
 }
 
-func (r *reader) text(v value) string {
+func (r *reader) text(v node) string {
 	s, ok := v.any.(string)
 	if !ok {
 		r.faultf(v, "must be text")
@@ -154,9 +154,9 @@ func (r *reader) text(v value) string {
 	return s
 }
 
-// scalar returns a string or a number as it was written. The file's own language
-// reads 30 and 30s as different kinds, and people do not care.
-func (r *reader) scalar(v value, what string) (string, bool) {
+// scalar returns a string or a number as it was written. YAML reads 30 and 30s as
+// different types; a policy accepts both.
+func (r *reader) scalar(v node, what string) (string, bool) {
 	switch s := v.any.(type) {
 	case string:
 		return s, true
@@ -167,8 +167,8 @@ func (r *reader) scalar(v value, what string) (string, bool) {
 	return "", false
 }
 
-// word returns the place of a word in a list of them.
-func (r *reader) word(v value, words []string) int {
+// word returns the index of a word in a list.
+func (r *reader) word(v node, words []string) int {
 	text := r.text(v)
 	i := slices.Index(words, text)
 	if now, ok := earlierWords[text]; ok && i < 0 {
@@ -183,7 +183,7 @@ func (r *reader) word(v value, words []string) int {
 	return i
 }
 
-func (r *reader) number(v value) float64 {
+func (r *reader) number(v node) float64 {
 	n, ok := v.any.(json.Number)
 	f, err := n.Float64()
 	if !ok || err != nil || math.IsInf(f, 0) {
@@ -193,7 +193,7 @@ func (r *reader) number(v value) float64 {
 	return f
 }
 
-func (r *reader) integer(v value, least, most int64) int64 {
+func (r *reader) integer(v node, least, most int64) int64 {
 	number, ok := v.any.(json.Number)
 	if !ok {
 		r.faultf(v, "must be a number")
@@ -210,14 +210,14 @@ func (r *reader) integer(v value, least, most int64) int64 {
 	return n
 }
 
-// weight refuses zero: a class that is never served wants no class at all, and
-// zero in our own fields means that none is given.
-func (r *reader) weight(v value) uint32 { return uint32(r.integer(v, 1, 1e6)) }
+// weight rejects zero: a class that is never served is useless, and a zero field means
+// unset.
+func (r *reader) weight(v node) uint32 { return uint32(r.integer(v, 1, 1e6)) }
 
-func (r *reader) duration(v value) time.Duration {
+func (r *reader) duration(v node) time.Duration {
 	text, ok := r.scalar(v, "a duration such as 30s, 5m or 1h30m")
 	if !ok {
-		return 1 // a fault is enough; no second one about zero
+		return 1 // avoids a second fault about zero
 	}
 	d, err := entity.ParseDuration(text)
 	if err == nil && d.Std() > longest {
@@ -230,7 +230,7 @@ func (r *reader) duration(v value) time.Duration {
 	return d.Std()
 }
 
-func (r *reader) level(v value) (uint8, bool) {
+func (r *reader) level(v node) (uint8, bool) {
 	text, ok := r.scalar(v, "a level")
 	if !ok {
 		return 0, true
@@ -242,14 +242,14 @@ func (r *reader) level(v value) (uint8, bool) {
 	return l, true
 }
 
-func (r *reader) rate(v value) Rate {
+func (r *reader) rate(v node) Rate {
 	text, ok := r.scalar(v, "a rate such as 500/s or 30/m")
 	if !ok {
 		return Rate{}
 	}
 	rate, err := ParseRate(text)
 	if err == nil && rate.Count <= 0 {
-		err = fmt.Errorf("%q lets nothing through", text)
+		err = fmt.Errorf("rate %q must be greater than zero", text)
 	}
 	if err != nil {
 		r.faultf(v, "%v", err)
@@ -266,7 +266,7 @@ var sizeUnits = []struct {
 	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"b", 1}, {"", 1},
 }
 
-func (r *reader) size(v value) int64 {
+func (r *reader) size(v node) int64 {
 	text, ok := r.scalar(v, "a size such as 4096 or 64MiB")
 	if !ok {
 		return 0
@@ -286,15 +286,15 @@ func (r *reader) size(v value) int64 {
 	return 0
 }
 
-// keyText returns a fair key as the expression will give it: a number may be
-// written as one.
-func (r *reader) keyText(v value) string {
+// keyText returns a fair key as the expression returns it: a number may be written as
+// one.
+func (r *reader) keyText(v node) string {
 	s, _ := r.scalar(v, "text")
 	return s
 }
 
-// address checks an address roughly: its use will tell the rest.
-func (r *reader) address(v value) string {
+// address checks the syntax of an address; it is resolved when it is used.
+func (r *reader) address(v node) string {
 	s := r.text(v)
 	_, rest, ok := strings.Cut(s, "://")
 	scheme := strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")

@@ -8,7 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// reason tells in words why Level returns what it returns.
+// reason explains the result of Level.
 func reason(m *message.Message) string {
 	if l, ok := inherited(m); ok {
 		return fmt.Sprintf("it answers a request of level %d and asks for none itself", l.Level)

@@ -8,30 +8,30 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// saturable reports whether the policy goes over to shares when there is too much.
+// saturable reports whether the policy switches to weights under load.
 func (p *Policy) saturable() bool {
 	return p.Discipline == ordering.Strict && p.Saturation != ordering.Saturation{}
 }
 
-// weighs reports whether the weights of classes count, now or at times.
+// weighs reports whether the weights of classes count, always or when saturated.
 func (p *Policy) weighs() bool { return p.Discipline == ordering.Weighted || p.saturable() }
 
-func (r *reader) saturation(v value) (s ordering.Saturation) {
+func (r *reader) saturation(v node) (s ordering.Saturation) {
 	r.object(v, fields{
-		{"waiting", func(v value) { s.Waiting = r.integer(v, 1, maxInteger) }},
-		{"oldest", func(v value) {
+		{"waiting", func(v node) { s.Waiting = r.integer(v, 1, maxInteger) }},
+		{"oldest", func(v node) {
 			if s.Oldest = r.duration(v); s.Oldest <= 0 {
 				r.faultf(v, "must be longer than zero")
 			}
 		}},
 	})
 	if o, _ := v.any.(map[string]any); v.isObject() && len(o) == 0 {
-		r.faultf(v, "says neither how many may be waiting nor how long the oldest")
+		r.faultf(v, "needs waiting, oldest or both")
 	}
 	return s
 }
 
-// saturationBegins says what makes a queue saturated.
+// saturationBegins states what makes a queue saturated.
 func saturationBegins(s ordering.Saturation) string {
 	switch {
 	case s.Oldest == 0:
@@ -42,7 +42,7 @@ func saturationBegins(s ordering.Saturation) string {
 	return fmt.Sprintf("%d messages wait, or one has waited %v", s.Waiting, brief(s.Oldest))
 }
 
-// saturationEnds says when it is over.
+// saturationEnds states when it ends.
 func saturationEnds(s ordering.Saturation) string {
 	switch {
 	case s.Oldest == 0:
@@ -53,7 +53,7 @@ func saturationEnds(s ordering.Saturation) string {
 	return fmt.Sprintf("at most %d wait and none has waited more than %v", s.Waiting/2, brief(s.Oldest/2))
 }
 
-// saturationWords returns the limits in words.
+// saturationWords returns the limits as text.
 func saturationWords(s ordering.Saturation) words {
 	if s == (ordering.Saturation{}) {
 		return "none"
@@ -62,9 +62,9 @@ func saturationWords(s ordering.Saturation) words {
 }
 
 // waitBoundSaturable states what a class gets once the queue is saturated, and the bound
-// that follows. A message that has waited for Oldest keeps the queue saturated
-// until it is served; by then those of its level before it have been, each with
-// the deliveries of others that lie between two of the class.
+// that follows. A message that has waited for Oldest keeps the queue saturated until it
+// is served. Until then the messages of its level before it are served, each with the
+// deliveries of others between two of the class.
 func (p *Policy) waitBoundSaturable(c *Class) []string {
 	var t sentences
 	above := p.names(func(o *Class) bool { return o.Level > c.Level })
@@ -72,9 +72,9 @@ func (p *Policy) waitBoundSaturable(c *Class) []string {
 		t.addf("class %s (level %d): served before all other classes; when saturated %s.", c.Name, c.Level, p.portion(c))
 		return t
 	}
-	t.addf("class %s (level %d): served only when nothing of %s waits; when saturated %s.", c.Name, c.Level, above, p.portion(c))
+	t.addf("class %s (level %d): served only when no message of %s is ready; when saturated %s.", c.Name, c.Level, above, p.portion(c))
 	if p.Saturation.Oldest == 0 {
-		t.addf("class %s (level %d): while fewer than %d messages wait and those of %s keep coming, there is no bound.",
+		t.addf("class %s (level %d): while fewer than %d messages are ready and those of %s keep arriving, there is no bound.",
 			c.Name, c.Level, p.Saturation.Waiting, above)
 		return t
 	}
@@ -84,7 +84,7 @@ func (p *Policy) waitBoundSaturable(c *Class) []string {
 	return t
 }
 
-// warnShares warns of shares that nobody has thought of.
+// warnShares warns of weights that were left at their default.
 func (p *Policy) warnShares(w *Faults) {
 	for _, c := range p.Classes {
 		if c.Weight > 0 {

@@ -28,16 +28,16 @@ func TestSaturationIsPartOfTheOrder(t *testing.T) {
 	}
 	idle := parse(t, strings.Replace(crowded, `{"saturation"`, `{"discipline": "weighted", "saturation"`, 1))
 	if got := idle.Order().Saturation; got != (ordering.Saturation{}) {
-		t.Errorf("under weighted the machine is told %+v", got)
+		t.Errorf("under weighted the order is %+v", got)
 	}
-	if told := strings.Join(idle.Consequences(0), "\n"); !strings.Contains(told, "saturation is given, but counts only under the discipline strict.") {
-		t.Errorf("told of saturation under weighted:\n%s", told)
+	if text := strings.Join(idle.Consequences(0), "\n"); !strings.Contains(text, "saturation is given, but counts only under the discipline strict.") {
+		t.Errorf("saturation under weighted:\n%s", text)
 	}
 }
 
 func TestSaturationFaults(t *testing.T) {
 	for _, tt := range []struct{ policy, want string }{
-		{`{"saturation": {}}`, "saturation: says neither"},
+		{`{"saturation": {}}`, "saturation: needs waiting"},
 		{`{"saturation": {"waiting": 0}}`, "saturation.waiting: 0 is not a whole number in 1.."},
 		{`{"saturation": {"oldest": "0s"}}`, "saturation.oldest: must be longer than zero"},
 		{`{"saturation": {"waitin": 3}}`, "saturation.waitin: unknown; did you mean waiting?"},
@@ -58,12 +58,12 @@ func TestSaturationInWords(t *testing.T) {
 		{`{"waiting": 10000, "oldest": "5m"}`, []string{
 			"When 10000 messages wait, or one has waited 5m, the classes that have messages share the deliveries by their weights, until at most 5000 wait and none has waited more than 2m30s.",
 			"class urgent (level 9): served before all other classes; when saturated at least 66.7 % of the deliveries while it has messages; at most 2 deliveries of other classes between two of its own.",
-			"class free (level 2): served only when nothing of urgent and paying waits; when saturated at least 8.33 % of the deliveries while it has messages; at most 13 deliveries of other classes between two of its own.",
+			"class free (level 2): served only when no message of urgent and paying is ready; when saturated at least 8.33 % of the deliveries while it has messages; at most 13 deliveries of other classes between two of its own.",
 			"class free (level 2): one that has waited 5m has at most 13 deliveries of other classes ahead of it, and 14 for each older message of its level.",
 		}},
 		{`{"waiting": 10001}`, []string{
 			"When 10001 messages wait, the classes that have messages share the deliveries by their weights, until at most 5000 wait.",
-			"class free (level 2): while fewer than 10001 messages wait and those of urgent and paying keep coming, there is no bound.",
+			"class free (level 2): while fewer than 10001 messages are ready and those of urgent and paying keep arriving, there is no bound.",
 		}},
 		{`{"oldest": "1m"}`, []string{"When one has waited 1m, the classes that have messages share the deliveries by their weights, until none has waited more than 30s."}},
 	} {
@@ -71,7 +71,7 @@ func TestSaturationInWords(t *testing.T) {
 		got := strings.Join(p.Consequences(30*time.Second), "\n")
 		for _, want := range tt.want {
 			if !strings.Contains(got, want) {
-				t.Errorf("%s\ntold:\n%s\nmissing: %s", tt.saturation, got, want)
+				t.Errorf("%s\ntext:\n%s\nmissing: %s", tt.saturation, got, want)
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// Warnings returns what is allowed but probably not meant, in the order of the
-// fields. lock is how long a consumer of the queue may hold a message.
+// Warnings returns what is allowed but probably a mistake, in the order of the fields.
+// lock is the lock duration of the queue.
 func (p *Policy) Warnings(lock time.Duration) Faults {
 	var w Faults
 	if p.Discipline == ordering.Aging {
@@ -29,14 +29,14 @@ func (p *Policy) Warnings(lock time.Duration) Faults {
 	}
 	switch {
 	case p.Alerts.Webhook != "" && p.Alerts.Secret == "":
-		w.addf("alerts.secret", "missing: whoever receives the alerts cannot tell that they are ours")
+		w.addf("alerts.secret", "missing: the receiver of the alerts cannot verify that they are authentic")
 	case p.Alerts.Webhook == "" && p.Alerts.Secret != "":
 		w.addf("alerts.secret", "there is no webhook to sign for")
 	}
 	return w
 }
 
-// warnCap warns of classes that nobody can rise to.
+// warnCap warns of classes that aging cannot reach.
 func (p *Policy) warnCap(w *Faults) {
 	for i, c := range p.Classes {
 		if !c.LevelFromMessage && c.Level > p.Aging.MaxLevel {
@@ -57,11 +57,11 @@ func (p *Policy) warnClass(w *Faults, i int, lock time.Duration) {
 		}
 	}
 	if o := c.Objective; o.Wait > 0 && o.Wait < lock {
-		w.addf(join(at, "objective.wait"), "%v is shorter than the lock of %v: a message whose consumer dies comes back too late",
+		w.addf(join(at, "objective.wait"), "%v is shorter than the lock of %v: a message whose consumer fails is redelivered too late",
 			entity.Duration(o.Wait), entity.Duration(lock))
 	}
 	if p.Discipline == ordering.Deadline && c.Objective.Wait == 0 {
-		w.addf(join(at, "objective"), "missing: under deadline class %q is served after all that have one, and may wait for ever", c.Name)
+		w.addf(join(at, "objective"), "missing: under deadline class %q is served after all that have one, and may starve", c.Name)
 	}
 	if c.Overflow == Evict && c.MaxMessages == 0 && c.MaxBytes == 0 && p.Watermarks == (Depth{}) {
 		w.addf(join(at, "overflow"), "there is neither a limit nor a watermark to keep, so nothing is ever evicted")
@@ -83,7 +83,7 @@ func (p *Policy) warnShadow(w *Faults, i int) {
 	}
 }
 
-// warnLevel warns of classes that the discipline cannot tell apart.
+// warnLevel warns of classes that the discipline does not distinguish.
 func (p *Policy) warnLevel(w *Faults, i int) {
 	if p.Discipline != ordering.Deadline && !p.weighs() {
 		return

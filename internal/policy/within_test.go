@@ -26,10 +26,10 @@ func TestWithinIsPartOfTheOrder(t *testing.T) {
 func TestWithinFaults(t *testing.T) {
 	for _, tt := range []struct{ policy, want string }{
 		{`{"levelOrder": "random"}`, `levelOrder: "random" is not one of fifo, lifo, finishFirst`},
-		{`{"levelOrder": "finishFirst"}`, "levelOrder: there is no fairKey"},
-		{`{"levelOrder": "lifo", "fairKey": "tenant"}`, "levelOrder: fair keys take turns by age"},
-		{`{"levelOrder": "lifo", "discipline": "aging", "aging": {"interval": "1m", "maxLevel": 9}}`, "levelOrder: under aging the oldest goes first"},
-		{`{"levelOrder": "lifo", "discipline": "deadline"}`, "levelOrder: under deadline the oldest goes first"},
+		{`{"levelOrder": "finishFirst"}`, "levelOrder: finishFirst needs a fairKey"},
+		{`{"levelOrder": "lifo", "fairKey": "tenant"}`, "levelOrder: lifo cannot be combined with fairKey"},
+		{`{"levelOrder": "lifo", "discipline": "aging", "aging": {"interval": "1m", "maxLevel": 9}}`, "levelOrder: under aging the oldest is served first"},
+		{`{"levelOrder": "lifo", "discipline": "deadline"}`, "levelOrder: under deadline the oldest is served first"},
 		{`{"levelOrder": "lifo", "saturation": {"oldest": "1m"}}`, "levelOrder: under lifo the oldest always waits long"},
 	} {
 		if _, err := Parse([]byte(tt.policy)); !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), tt.want) {
@@ -48,10 +48,10 @@ func TestWithinInWords(t *testing.T) {
 	for _, tt := range []struct {
 		policy, want, never string
 	}{
-		{`{"levelOrder": "lifo"}`, "inside a level the newest goes first; while newer ones keep coming, an old one waits for ever.", "the oldest"},
+		{`{"levelOrder": "lifo"}`, "inside a level the newest is served first; an old one starves while newer ones keep arriving.", "the oldest"},
 		{
 			`{"levelOrder": "finishFirst", "fairKey": "run", "keyDefaults": {"concurrency": 2, "weight": 3}}`,
-			"all others with its value of run go ahead of values that were not started, until none is left in the queue", "take turns, by weight",
+			"all others with its value of run precede values that were not started, until none is left in the queue", "take turns, by weight",
 		},
 		{
 			`{"levelOrder": "finishFirst", "fairKey": "run", "keyDefaults": {"concurrency": 2, "weight": 3}}`,
@@ -68,7 +68,7 @@ func TestWithinInWords(t *testing.T) {
 	} {
 		got := strings.Join(parse(t, tt.policy).Consequences(0), "\n")
 		if !strings.Contains(got, tt.want) || strings.Contains(got, tt.never) {
-			t.Errorf("%s\ntold:\n%s\nwant: %s\nnever: %s", tt.policy, got, tt.want, tt.never)
+			t.Errorf("%s\ntext:\n%s\nwant: %s\nnever: %s", tt.policy, got, tt.want, tt.never)
 		}
 	}
 	if got := Diff(parse(t, `{}`), parse(t, `{"levelOrder": "lifo"}`)); len(got) != 1 || got[0] != "the order inside a level changes from fifo to lifo." {

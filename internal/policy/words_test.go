@@ -54,28 +54,28 @@ func TestConsequences(t *testing.T) {
 		{`{"watermarks": {"depth": 50, "bytes": 60}, ` + classes, []string{
 			"class urgent (level 9): served before all other classes.",
 			"weights are given, but count only under the discipline weighted, or when strict is saturated.",
-			"class free (level 2): served only when nothing of urgent and paying waits; while they keep coming it waits for ever.",
-			"class paying: more than 10/s is turned away.",
+			"class free (level 2): served only when no message of urgent and paying is ready; it starves while they keep arriving.",
+			"class paying: more than 10/s is rejected.",
 			"class free: with 100 messages waiting, the oldest of it is evicted for each new one.",
-			"with 50 messages or 60 bytes waiting in the queue, the lowest level is turned away first",
-			"the order in which they are turned away: free, paying and urgent.",
+			"with 50 messages or 60 bytes ready in the queue, the lowest level is rejected first",
+			"the order in which they are rejected: free, paying and urgent.",
 			"the oldest waiting messages of free are evicted",
 			"class paying: 95 % are to start within 1m; one whose consumer dies can start again after the lock of 30s.",
 		}},
 		{`{"discipline": "aging", "aging": {"interval": "2m", "maxLevel": 8}, "fairKey": "tenant", "keyDefaults": {"concurrency": 3, "rate": "5/s"}, ` + classes, []string{
 			"aging: a message gains one level for every 2m it waits, up to level 8",
-			"class urgent (level 9): stands at or above the cap",
+			"class urgent (level 9): is at or above the maximum level of aging",
 			"class paying (level 7): rises to level 8 in 2m; no other class that comes later goes ahead of it.",
 			"class paying (level 7): there is no bound against urgent, above the cap of 8.",
 			"class free (level 2): later messages go ahead of it only if they come soon after it: those of paying within 10m. What comes later than 12m after it, at any level up to 8, waits behind it.",
 			"class free (level 2): there is no bound against urgent, above the cap of 8.",
 			"inside a level the values of tenant take turns",
-			"every key has at most 3 messages in flight and may send at most 5/s; more is turned away.",
+			"every key has at most 3 messages in flight and may send at most 5/s; more is rejected.",
 		}},
 		{`{"discipline": "deadline", ` + classes, []string{
 			"class urgent (objective 5s): nothing that comes later goes ahead of it.",
 			"class paying (objective 1m): later messages go ahead of it only if they come soon after it: those of urgent within 55s.",
-			"class free (level 2): has no objective; served only when nothing of urgent and paying waits",
+			"class free (level 2): has no objective; served only when no message of urgent and paying is ready",
 		}},
 		{`{"discipline": "weighted", ` + classes, []string{
 			"class urgent (weight 6): at least 60 % of the deliveries while it has messages; at most 2 deliveries of other classes between two of its own.",
@@ -83,14 +83,14 @@ func TestConsequences(t *testing.T) {
 		}},
 		{`{"aging": {"interval": "1m", "maxLevel": 9}, "classes": [{"name": "own", "when": "a = 1"}]}`, []string{
 			"aging is given, but counts only under the discipline aging.",
-			"class own: each message has the level that it asks for.",
+			"class own: each message has its own level.",
 			"messages that no class takes keep the level that they ask for, 4 if none.",
 		}},
 	} {
 		got := strings.Join(parse(t, tt.policy).Consequences(30*time.Second), "\n")
 		for _, want := range tt.want {
 			if !strings.Contains(got, want) {
-				t.Errorf("%s\ntold:\n%s\nmissing: %s", tt.policy, got, want)
+				t.Errorf("%s\ntext:\n%s\nmissing: %s", tt.policy, got, want)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func settingsIn(t *testing.T, cfg Config) (change, header []byte) {
 	return recs[0], recs[1]
 }
 
-func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
+func TestSettingsAreWrittenInTheOldestLayoutThatFits(t *testing.T) {
 	plain := sampleConfig()
 	plain.Sessions = false
 	saturable := plain

@@ -64,10 +64,10 @@
 // becomes the head of its list. A long list therefore has slabs of its own (a
 // slabRun), so that consecutive messages are adjacent in memory and the hardware
 // prefetches them. The page index, which is ordered by sequence number, is not read
-// on this path: a lane and a lock remember the address of their message, and a
+// on this path: a lane and a lock have the address of their message, and a
 // removed message leaves its address in the page. A slab is freed when its last
 // message is removed; the last few entries of a sparse slab are moved together. Only
-// shares that change between hundreds of levels all the time still wait for memory,
+// shares that change between hundreds of levels at each delivery still miss the cache,
 // because hundreds of runs are more than the hardware prefetches. A slab in the
 // middle of a run of which half of the messages are left leaves the run, and its
 // messages are listed by number. bench/README.md has the figures.

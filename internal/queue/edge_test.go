@@ -13,7 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
-// take hands out a message and fails the test if there is none.
+// take receives a message and fails the test if there is none.
 func take(t *testing.T, q *Queue, now time.Time) Delivery {
 	t.Helper()
 	var out Effects
@@ -83,7 +83,7 @@ func TestConfigureKeepsWhatIsFixed(t *testing.T) {
 	}
 }
 
-func TestClockThatGoesBackStandsStill(t *testing.T) {
+func TestEarlierClockIsClamped(t *testing.T) {
 	q := New(Config{LockFor: time.Minute}, 1)
 	past := epochStart.Add(-time.Hour)
 	send(t, q, epochStart, Arrival{}, 1)
@@ -117,7 +117,7 @@ func TestRestartWithAnEarlierClockKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestLinesForgetWhoLeft(t *testing.T) {
+func TestSortedListDropsStaleEntries(t *testing.T) {
 	q := New(Config{LockFor: time.Hour}, 1)
 	var out Effects
 	send(t, q, epochStart, Arrival{}, 1000)
@@ -216,11 +216,11 @@ func TestReceiveAndDeleteNeedsNoLock(t *testing.T) {
 		t.Errorf("took %+v, %t; want a ready message without a lock", d, ok)
 	}
 	if len(out.Freed) != 1 || q.Counts() != (Counts{}) {
-		t.Errorf("freed %v, left %+v; want it gone for good", out.Freed, q.Counts())
+		t.Errorf("freed %v, left %+v; want it removed", out.Freed, q.Counts())
 	}
 }
 
-func TestTimesBeyondTheClockStandForTheNearest(t *testing.T) {
+func TestTimesOutOfRangeAreClamped(t *testing.T) {
 	q := New(Config{LockFor: time.Minute}, 1)
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	var out Effects

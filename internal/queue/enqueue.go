@@ -10,8 +10,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
-// Enqueue stores all messages of as, or none and an error. It writes their numbers to seqs, which is as long as as; a duplicate is dropped
-// and gets zero. The strings of as may be reused afterwards.
+// Enqueue stores all messages of as, or none and an error. It writes their sequence
+// numbers to seqs, which is as long as as; a duplicate is dropped and gets zero. The
+// strings of as may be reused afterwards.
 func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects) error {
 	at := q.core.At(now)
 	in := max(at, q.core.LastIn)
@@ -24,13 +25,13 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	out.Fixed(in)
 	out.Uint(uint64(q.core.Index.Entries.Last + 1))
 	out.Uint(uint64(stored))
-	ids, first, lent, reasons := q.ids, q.core.Index.Entries.Last+1, false, false
+	ids, first, inherited, reasons := q.ids, q.core.Index.Entries.Last+1, false, false
 	for i := range as {
 		if seqs[i] == 0 {
 			continue
 		}
 		it := q.itemFrom(&as[i], at, in)
-		lent = lent || it.ArrivalTime != 0
+		inherited = inherited || it.ArrivalTime != 0
 		if q.core.Window.Applies(as[i].MessageID) {
 			it.Hashed, it.ID, ids = true, ids[0], ids[1:]
 			q.core.Window.Keep(it.ID, in)
@@ -44,7 +45,7 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 		}
 	}
 	out.End()
-	if lent {
+	if inherited {
 		q.core.LogArrivalTimes(first, q.core.Index.Entries.Last, &out.Effects)
 	}
 	if reasons {
@@ -53,9 +54,9 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	return nil
 }
 
-// admit decides whether the arrivals may enter at time in, and which of them. It
-// leaves zero in seqs for a duplicate and one for a message to store, and in
-// q.ids the digests of the ids of those to store that have one.
+// admit decides whether the arrivals may be stored at time in, and which of them. It
+// sets seqs to zero for a duplicate and to one for a message to store. The hashes of
+// the ids of those to store that have one are in q.ids.
 func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err error) {
 	if q.core.Config.SendPaused {
 		return 0, ErrSendPaused
@@ -74,7 +75,7 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 				seqs[i] = 0
 				continue
 			}
-			q.core.Window.Reserve(id, in) // its like in this batch is a duplicate, too
+			q.core.Window.Reserve(id, in) // the same id again in this batch is a duplicate, too
 			q.ids = append(q.ids, id)
 		}
 		stored++
@@ -96,14 +97,14 @@ func (q *Queue) unreserve() {
 	}
 }
 
-// fits reports whether the queue has room for so much more.
+// fits reports whether the queue stays below its limits with so much more.
 func (q *Queue) fits(count, bytes int64) bool {
 	return (q.core.Config.MaxCount == 0 || q.Counts().Total()+count <= q.core.Config.MaxCount) &&
 		(q.core.Config.MaxBytes == 0 || q.Footprint()+count*MessageOverhead+bytes <= q.core.Config.MaxBytes)
 }
 
-// itemFrom makes an item of an arrival at time at, whose enqueue time is in
-// unless it brings an older one along.
+// itemFrom returns an arrival at time at as an item. Its enqueue time is in, unless the
+// arrival has an older one.
 func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
 	it := record.Item{
 		GroupKey:  entries.GroupKey{Session: a.Session, InSession: a.InSession, Key: a.Key},
@@ -127,7 +128,7 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
 		it.ArrivalTime, it.OrderTime = it.OrderTime, since
 	}
 	if life := q.lifeOf(a); life > 0 {
-		if it.State != Scheduled { // from now on, whatever age it brought along
+		if it.State != Scheduled { // counted from now, not from an older arrival time
 			life = entries.AddClamped(life, at-it.OrderTime)
 		}
 		var e entries.Entry
@@ -137,8 +138,7 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
 	return it
 }
 
-// lifeOf returns the shorter of what the sender and the queue allow; zero is
-// for ever.
+// lifeOf returns the shorter time to live of sender and queue; zero is without limit.
 func (q *Queue) lifeOf(a *Arrival) time.Duration {
 	switch {
 	case q.core.Config.DeadLetterQueue:

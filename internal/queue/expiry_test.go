@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A message that nobody takes expires first. What passes it and expires later must
+// A message that is never received expires first. What passes it and expires later must
 // leave nothing in the heap beneath it (A16).
 func TestExpiryHeapBeneathAStarvedMessage(t *testing.T) {
 	q := New(Config{LockFor: time.Minute}, 1)

@@ -21,30 +21,30 @@ const (
 	BlockedByDeferral
 	BlockedByPause
 	BlockedBySession // its session is locked
-	BlockedByCap     // its fair key has as much in flight as it may
-	BlockedByRate    // its fair key was served as often as it may
+	BlockedByCap     // its fair key has reached its concurrency limit
+	BlockedByRate    // its fair key has reached its rate limit
 )
 
-// Position explains where a message stands.
+// Position explains when a message is delivered.
 type Position struct {
 	Delivery
 	Rank         int           // effective level
-	Boost        Boost         // by which its session goes before its turn
-	Ahead        map[Level]int // ready messages that go first, by level
+	Boost        Boost         // message that advances its session, if any
+	Ahead        map[Level]int // ready messages that are delivered before it, by level
 	BlockedBy    BlockReason
-	BlockedUntil time.Time // when Held ends, if that is known
+	BlockedUntil time.Time // when BlockedBy ends, if that is known
 
-	Saturated bool // levels have shares for the time being
+	Saturated bool // levels are served by weight until it is not
 }
 
 // Boost is a message by which its whole session is ranked higher.
 type Boost struct {
-	Seq   SeqNo // zero is that nothing does
+	Seq   SeqNo // zero is none
 	Level Level
 	Rank  int // effective level, which is the session's
 }
 
-// Explain is an explanation of a message, and how far it has come.
+// Explain is the explanation of a message while it is being computed, in steps.
 type Explain struct {
 	Seq      SeqNo
 	Position Position // when it is done
@@ -53,7 +53,7 @@ type Explain struct {
 	sessions session.Ahead
 }
 
-// Explain goes on finding out what is delivered before a message. It visits up to
+// Explain continues to find out what is delivered before a message. It visits up to
 // most messages or sessions and reports whether it is done. Commands may run in
 // between, so the result is true of a time between the first step and the last.
 func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err error) {
@@ -77,7 +77,7 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 		if !done {
 			return false, nil
 		}
-		e = q.core.Index.Entries.Get(x.Seq) // where it was found first
+		e = q.core.Index.Entries.Get(x.Seq) // as it was found first
 	}
 	p := &x.Position
 	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.ByLevel
@@ -87,22 +87,22 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 	case !e.Is(Ready):
 		p.Ahead = make(map[Level]int)
 	case q.core.Config.Sessions:
-		q.lifted(p, e, at)
+		q.setBoost(p, e, at)
 	default:
 		x.ahead.Finish(&q.core.Index, e, at)
 	}
 	return true, nil
 }
 
-// lifted says what lifts the session of a message.
-func (q *Queue) lifted(p *Position, e *entries.Entry, at int64) {
+// setBoost sets the message that advances the session of a message, if there is one.
+func (q *Queue) setBoost(p *Position, e *entries.Entry, at int64) {
 	k, best := q.core.SessionOf(e).BestMessage(&q.core.Index, at)
-	if best.Level != e.Level || k.Seq > e.Seq { // an older one of its level is no news
+	if best.Level != e.Level || k.Seq > e.Seq { // an older one of its level is ahead of it anyway
 		p.Boost = Boost{k.Seq, best.Level, q.core.Index.EffectiveLevel(best, at)}
 	}
 }
 
-// blockReason returns what keeps a message from being taken.
+// blockReason returns why a message cannot be taken.
 func (q *Queue) blockReason(e *entries.Entry) (BlockReason, time.Time) {
 	switch e.State() {
 	case Locked:

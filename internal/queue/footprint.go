@@ -7,9 +7,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
-// What a queue holds beyond the bodies counts toward Config.MaxBytes as well: a
-// message of ten bytes takes ten times as much in memory and in records, and one with
-// a session of its own fifty times as much. The numbers are about what is measured.
+// Config.MaxBytes bounds more than bodies: a message of ten bytes takes ten times as
+// much in memory and in records, and one with a session of its own fifty times as much.
+// The numbers are close to what is measured.
 const (
 	// MessageOverhead is what each message counts beyond its body.
 	MessageOverhead = 128
@@ -24,8 +24,8 @@ func (q *Queue) Footprint() int64 {
 	return q.core.ByState.Bytes + q.Counts().Total()*MessageOverhead + q.core.Index.Groups.Bytes + q.core.Sessions.Bytes
 }
 
-// StateFits reports whether the queue has room for a state of size bytes for a
-// session.
+// StateFits reports whether a state of size bytes for a session stays below
+// Config.MaxBytes.
 func (q *Queue) StateFits(id string, size int) bool {
 	grown := session.StateCost(id, Ref{At: 1, Size: uint32(size)})
 	if s := q.core.Sessions.Find(id); s != nil {

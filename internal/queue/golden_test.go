@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Records that earlier versions wrote are read for ever. Each file is a log, a
+// Records that earlier versions wrote stay readable. Each file is a log, a
 // record in a line, and at its end the digest that the queue had then.
 func TestRecordsOfEarlierVersions(t *testing.T) {
 	files, err := filepath.Glob("testdata/records/*.hex")

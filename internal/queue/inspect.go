@@ -19,7 +19,7 @@ func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
 	return q.delivery(seq, e), true
 }
 
-// PeekNext returns the message that Take would hand out next.
+// PeekNext returns the message that Take would deliver next.
 func (q *Queue) PeekNext(now time.Time, w TakeOptions) (Delivery, bool) {
 	at := q.core.At(now)
 	if q.core.Config.ReceivePaused {
@@ -32,20 +32,20 @@ func (q *Queue) PeekNext(now time.Time, w TakeOptions) (Delivery, bool) {
 	return q.delivery(k.Seq, e), true
 }
 
-// Precedes reports whether a ready message goes before one that is locked by t,
-// should that come back. It is false if the token is not valid any more.
+// Precedes reports whether a ready message would be delivered before the one locked by
+// t, if that were released. It is false if the token is not valid.
 func (q *Queue) Precedes(now time.Time, ready SeqNo, t Token) bool {
 	at := q.core.At(now)
-	held, err := q.lockedEntry(t, at)
+	locked, err := q.lockedEntry(t, at)
 	e := q.core.Index.Entries.Get(ready)
 	if err != nil || e == nil {
 		return false
 	}
-	return q.core.Index.ScoresBefore(ready, e, t.Seq, held, at)
+	return q.core.Index.ScoresBefore(ready, e, t.Seq, locked, at)
 }
 
 // Started returns the fair keys that were started and are not finished, in the order
-// in which they were.
+// in which they were started.
 func (q *Queue) Started() []string {
 	var names []string
 	for _, k := range q.core.Index.StartedKeys() {
@@ -60,7 +60,7 @@ func (q *Queue) LockValid(now time.Time, t Token) bool {
 	return err == nil
 }
 
-// LockedLevel returns the level of the message that a token holds, if it is valid.
+// LockedLevel returns the level of the message that a token has locked, if it is valid.
 func (q *Queue) LockedLevel(now time.Time, t Token) (Level, bool) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
@@ -69,8 +69,8 @@ func (q *Queue) LockedLevel(now time.Time, t Token) (Level, bool) {
 	return e.Level, true
 }
 
-// Survey goes on with a survey, which begins as its zero value. It visits up to most
-// fair keys and reports whether it is done.
+// Survey continues a survey, which begins as its zero value. It visits up to most fair
+// keys and reports whether it is done.
 func (q *Queue) Survey(s *Survey, most int) (done bool) { return q.core.Index.Survey(s, most) }
 
 // LevelCount returns how many messages of a level are ready.
@@ -93,7 +93,7 @@ func (q *Queue) OldestOf(c Class) iter.Seq2[SeqNo, Ref] { return q.core.Index.Ol
 // message SeekOldest has not found yet.
 func (q *Queue) Classes() iter.Seq2[Class, LevelStat] { return q.core.Index.ReadyClasses() }
 
-// SeekOldest looks for the oldest message of each class. It continues where it was,
+// SeekOldest searches for the oldest message of each class. It continues where it was,
 // visits up to *most messages, which it subtracts, and reports whether it has found
 // all.
 func (q *Queue) SeekOldest(most *int) (found bool) { return q.core.Index.SeekOldest(most) }

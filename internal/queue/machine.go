@@ -41,5 +41,5 @@ func (q *Queue) Refs(from machine.Cursor, b *machine.Budget, fn func(Ref)) (next
 func (q *Queue) Check() error { return q.core.Check() }
 
 // StateHash hashes everything that a restart must restore, as of now. Two queues with the
-// same digest are the same except for their locks.
+// same hash are the same except for their locks.
 func (q *Queue) StateHash(now time.Time) [32]byte { return q.core.StateHash(now) }

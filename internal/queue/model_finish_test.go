@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// hand notes that a message is handed out: its key is started.
+// hand records that a message is delivered: its key is started.
 func (m *model) hand(x *modelMessage) {
 	if x.a.Key != "" && m.cfg.Order.FinishesFirst() && !slices.Contains(m.started, x.a.Key) {
 		m.started = append(m.started, x.a.Key)

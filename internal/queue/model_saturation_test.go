@@ -56,12 +56,12 @@ func (m *model) judge(now time.Time) {
 	}
 }
 
-// offered reports whether a ready message, or its session by it, may be handed out.
+// offered reports whether a ready message, or its session by it, may be delivered.
 func (m *model) offered(x *modelMessage) bool {
 	return m.eligible(x) && (!m.cfg.Sessions || m.ends[x.a.Session].IsZero() && m.oldest(x))
 }
 
-// open returns the levels that have messages which may be handed out.
+// open returns the levels that have messages which may be delivered.
 func (m *model) open(now time.Time) map[Level]bool {
 	open := map[Level]bool{}
 	for _, x := range m.messages {
@@ -87,7 +87,7 @@ func (m *model) shareOf(now time.Time, of levelRange) (best Level, found bool) {
 	return best, found
 }
 
-// served says that a message of a level was handed out. In the account that chose it
+// served says that a message of a level was delivered. In the account that chose it
 // that is a delivery from its time on, in others at most one from the present on.
 func (m *model) served(now time.Time, l Level) {
 	if m.shares == nil {

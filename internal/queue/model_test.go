@@ -250,7 +250,7 @@ func (m *model) inFlight(key string) (n int) {
 	return n
 }
 
-// choices returns the messages that may be handed out next to a receiver of a range,
+// choices returns the messages that may be delivered next to a receiver of a range,
 // of those that keep accepts: the level is that of the best one, unless levels have shares; inside
 // it, keys take turns.
 func (m *model) choices(now time.Time, r levelRange, keep func(*modelMessage) bool) (of []*modelMessage) {

@@ -10,8 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
-// Cancel removes scheduled messages, all of them or none: ErrNotFound if one of
-// them is not there or not scheduled. A number that occurs twice counts once.
+// Cancel removes scheduled messages, all of them or none: ErrNotFound if one of them
+// does not exist or is not scheduled. A sequence number that occurs twice counts once.
 func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	q.core.At(now)
 	for _, seq := range seqs {
@@ -48,8 +48,9 @@ func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
 	return nil
 }
 
-// Reclassify changes the level, class and fair key of a message in any state. It
-// keeps its number and age; a held one returns to its new place.
+// Reclassify changes the level, class and fair key of a message in any state. It keeps
+// its sequence number and order time; a locked one gets its new position when it is
+// unlocked.
 func (q *Queue) Reclassify(now time.Time, seq SeqNo, r Classification, out *Effects) error {
 	q.core.At(now)
 	e := q.core.Index.Entries.Get(seq)
@@ -66,20 +67,18 @@ func (q *Queue) Reclassify(now time.Time, seq SeqNo, r Classification, out *Effe
 	return nil
 }
 
-// Purge says which messages to remove, and remembers how far that has come. Messages
-// that are locked stay.
+// Purge says which messages to remove, and how far that has come. Locked messages stay.
 type Purge struct {
 	Before  time.Time // enqueued before; zero is all
 	Max     int       // zero is all
 	Session *string   // only of this session
 	Gone    int       // how many were removed so far
 
-	from, high SeqNo // what is left to look at; high is zero at the beginning
+	from, high SeqNo // sequence numbers yet to visit; high is zero at the beginning
 }
 
-// Purge goes on removing messages, the lowest numbers first, of those that were there
-// when it began. It visits up to most messages and reports whether it has come to the
-// end.
+// Purge continues to remove messages in sequence order, of those that existed when it
+// began. It visits up to most messages and reports whether it has reached the end.
 func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done bool) {
 	q.core.At(now)
 	if p.high == 0 {

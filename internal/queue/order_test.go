@@ -156,7 +156,7 @@ func TestFairKeysLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-func TestRateLetsABurstThrough(t *testing.T) {
+func TestRateAllowsABurst(t *testing.T) {
 	q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, DefaultShare: Share{Rate: 10, Burst: 5}}}, 1)
 	send(t, q, epochStart, Arrival{Key: "a"}, 1000)
 	var out Effects
@@ -172,7 +172,7 @@ func TestRateLetsABurstThrough(t *testing.T) {
 		q.Tick(now, &out)
 	}
 	if want := 5 + 99; got != want {
-		t.Errorf("handed out %d in ten seconds, want %d", got, want)
+		t.Errorf("delivered %d in ten seconds, want %d", got, want)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestSlowPace(t *testing.T) {
 			q.Tick(now, &out)
 		}
 		if got != test.want {
-			t.Errorf("%+v handed out %d in %d days, want %d", test.share, got, test.days, test.want)
+			t.Errorf("%+v delivered %d in %d days, want %d", test.share, got, test.days, test.want)
 		}
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// Peek says what to look at.
+// Peek says which messages to show.
 type Peek struct {
-	From    SeqNo   // no lower numbers
+	From    SeqNo   // lowest sequence number
 	Max     int     // messages to return
 	Visits  int     // messages to visit, at least one; zero is no limit
 	Session *string // only of this session; nil is any
 }
 
-// Peek returns messages in all states, by number. Expired ones are left out. It ends
-// at p.Max messages, or when it has visited p.Visits; then next is where to go on. It
-// is zero if there are no more.
+// Peek returns messages in all states, in sequence order. Expired ones are left out. It
+// ends after p.Max messages, or when it has visited p.Visits; next is where to continue,
+// zero if there are no more.
 func (q *Queue) Peek(now time.Time, p Peek) (ds []Delivery, next SeqNo) {
 	at := q.core.At(now)
 	seq, e := q.peekNext(p.From, p.Session)
@@ -34,9 +34,9 @@ func (q *Queue) Peek(now time.Time, p Peek) (ds []Delivery, next SeqNo) {
 	return ds, 0
 }
 
-// peekNext returns the first message whose number is not below seq. In a queue of
-// sessions it is the first of the session; in another, messages may have a session,
-// too, but nobody keeps them together.
+// peekNext returns the first message whose sequence number is not below seq. In a
+// session queue it is the first of the session. In another queue messages may have a
+// session, too, but no list of it exists.
 func (q *Queue) peekNext(seq SeqNo, session *string) (SeqNo, *entries.Entry) {
 	if session == nil || !q.core.Config.Sessions {
 		return q.core.Index.Entries.Next(seq)

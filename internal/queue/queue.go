@@ -29,9 +29,9 @@ func New(cfg Config, epoch uint32) *Queue {
 	return &Queue{core: state.NewCore(cfg), epoch: epoch}
 }
 
-// Configure changes the settings and logs them. Messages keep their level, age
-// and place; Sessions and DeadLetterQueue stay as New had them. All of it holds at once, but
-// for the order, which may take some calls of Reorder.
+// Configure changes the settings and logs them. Messages keep their level, order time
+// and position; Sessions and DeadLetterQueue stay as New had them. All settings are in
+// force at once, except the order, which may take some calls of Reorder.
 func (q *Queue) Configure(now time.Time, cfg Config, out *Effects) {
 	q.core.At(now)
 	cfg.Sessions, cfg.DeadLetterQueue = q.core.Config.Sessions, q.core.Config.DeadLetterQueue
@@ -61,14 +61,14 @@ func (q *Queue) Reorder(most int) (more bool) { return q.core.Reorder(most) }
 // is saturated.
 func (q *Queue) Saturated(now time.Time) bool { return q.core.Index.Saturated(q.core.At(now)) }
 
-// logRemoved logs that a message is no more.
+// logRemoved logs that a message was removed.
 func logRemoved(out *machine.Effects, seq SeqNo) {
 	out.Begin(record.KindRemoved)
 	out.Uint(uint64(seq))
 	out.End()
 }
 
-// delivery shows a message.
+// delivery returns a message as a Delivery without a token.
 func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
 	g := &q.core.Index.Groups.All[e.Group]
 	d := Delivery{

@@ -36,7 +36,7 @@ type player struct {
 	nextAt uint64
 	dead   []SeqNo
 
-	taken   []taken          // for good, and not given back
+	taken   []taken          // received and deleted, and not returned
 	snap    machine.Snapshot // the snapshot being written
 	began   int              // where it began in log
 	twin    *Queue           // replays log as it grows
@@ -46,7 +46,7 @@ type player struct {
 	reorders bool // configure changes the order, too
 }
 
-// taken is a message that was taken for good.
+// taken is a message that was received and deleted.
 type taken struct {
 	d Delivery
 	x *modelMessage

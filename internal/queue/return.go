@@ -11,10 +11,11 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
-// Return puts a message back that was taken for good and did not reach its taker:
-// d is what Take returned, its Body and Reason being where the owner keeps them
-// now. The message has its old number, age and place, and nothing counts against
-// it. A number that is in use, or was never given, is ErrNotAllowed.
+// Return stores a message again that was received and deleted, and did not reach its
+// receiver. d is what Take returned; its Body and Reason are where the owner stores them
+// now. The message gets its old sequence number, order time and position, and its
+// delivery count is unchanged. A sequence number that is in use, or was never assigned,
+// is ErrNotAllowed.
 func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 	q.core.At(now)
 	if d.Seq == 0 || d.Seq > q.core.Index.Entries.Last || q.core.Index.Entries.Get(d.Seq) != nil || q.core.Config.Sessions && !d.InSession {
@@ -37,8 +38,8 @@ func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 	return nil
 }
 
-// ReturnFailed is Return of a message that its taker could not take, ever: it
-// counts a failed delivery, and at the limit the message becomes a dead letter.
+// ReturnFailed is Return of a message that its receiver can never accept: it counts a
+// failed delivery, and at the limit the message becomes a dead letter.
 func (q *Queue) ReturnFailed(now time.Time, d *Delivery, out *Effects) error {
 	if q.core.Config.DeadLetterQueue {
 		return q.Return(now, d, out)
@@ -50,11 +51,11 @@ func (q *Queue) ReturnFailed(now time.Time, d *Delivery, out *Effects) error {
 	if q.core.Config.MaxFailures == 0 || failed.Failures < q.core.Config.MaxFailures {
 		return q.Return(now, &failed, out)
 	}
-	out.DeadLettered = append(out.DeadLettered, tooManyFailures(failed)) // it is gone from here already
+	out.DeadLettered = append(out.DeadLettered, tooManyFailures(failed)) // it is removed already
 	return nil
 }
 
-// tooManyFailures makes a dead letter of a message that has failed too often.
+// tooManyFailures returns a message that has failed too often as a dead letter.
 func tooManyFailures(d Delivery) DeadLetter {
 	return DeadLetter{Delivery: d, Reason: ReasonDeliveries,
 		Description: fmt.Sprintf("Message could not be consumed after %d delivery attempts.", d.Failures)}
@@ -86,9 +87,8 @@ func itemOfDelivery(d *Delivery) record.Item {
 	return it
 }
 
-// DeadLetter makes a message a dead letter whatever state it is in, unless somebody
-// other than the holder of t has it: ErrLocked. ErrNotFound; a queue of dead
-// letters answers ErrNotAllowed.
+// DeadLetter makes a message a dead letter in any state. ErrLocked if it is locked and
+// t is not its token; ErrNotFound; a dead-letter queue returns ErrNotAllowed.
 func (q *Queue) DeadLetter(now time.Time, seq SeqNo, t Token, reason, description string, out *Effects) error {
 	at := q.core.At(now)
 	e := q.core.Index.Entries.Get(seq)
@@ -98,7 +98,7 @@ func (q *Queue) DeadLetter(now time.Time, seq SeqNo, t Token, reason, descriptio
 	case e == nil:
 		return ErrNotFound
 	case e.Is(Locked):
-		if held, err := q.lockedEntry(t, at); err != nil || held != e {
+		if locked, err := q.lockedEntry(t, at); err != nil || locked != e {
 			return ErrLocked
 		}
 		q.deadLetter(seq, e, reason, description, out)

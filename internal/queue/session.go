@@ -11,7 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
-// lockedSession returns the session that l holds, nil if l is lost.
+// lockedSession returns the session that l has locked, nil if l is lost.
 func (q *Queue) lockedSession(l SessionLock, at int64) *session.Session {
 	s := q.core.Sessions.Find(l.ID)
 	if s == nil || s.Lock == 0 {
@@ -24,7 +24,7 @@ func (q *Queue) lockedSession(l SessionLock, at int64) *session.Session {
 }
 
 // LockSession locks a session by its id, which need not have messages;
-// ErrSessionLocked. A queue without sessions answers ErrNotAllowed.
+// ErrSessionLocked. A queue without sessions returns ErrNotAllowed.
 func (q *Queue) LockSession(now time.Time, id string) (SessionLock, time.Time, error) {
 	at := q.core.At(now)
 	if !q.core.Config.Sessions {
@@ -38,8 +38,9 @@ func (q *Queue) LockSession(now time.Time, id string) (SessionLock, time.Time, e
 	return l, until, nil
 }
 
-// LockNextSession locks the free session whose best message ranks best, among
-// the messages whose level w accepts. Who has a session gets all of it in order.
+// LockNextSession locks the free session whose best message ranks best, among the
+// messages whose level w accepts. Its receiver gets all messages of the session in
+// sequence order.
 func (q *Queue) LockNextSession(now time.Time, w TakeOptions) (SessionLock, time.Time, bool) {
 	at := q.core.At(now)
 	if !q.core.Config.Sessions || q.core.Config.ReceivePaused {
@@ -81,8 +82,8 @@ func (q *Queue) SessionLockValid(now time.Time, l SessionLock) bool {
 	return q.lockedSession(l, q.core.At(now)) != nil
 }
 
-// ReleaseSession gives a session back. Its locked messages return uncounted. A
-// lock that is lost already is ignored.
+// ReleaseSession unlocks a session. Its locked messages are requeued without a failed
+// delivery. A lock that is lost already is ignored.
 func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 	at := q.core.At(now)
 	s := q.lockedSession(l, at)
@@ -97,9 +98,10 @@ func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 	q.endSession(s.Lock, tickWork, nil)
 }
 
-// endSession ends a session lock that ran out: what its holder had and did not settle
-// has failed. If it was given back, it has not. It returns up to most messages, and how
-// many that were; the rest waits for the next Tick, and nobody has the session so long.
+// endSession ends a session lock that expired or was released. If it expired, the
+// messages that its receiver did not settle have failed. It requeues up to most
+// messages and returns how many; the next Tick continues. Until then the session is not
+// free.
 func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 	l := &q.core.Locks.All[slot]
 	n, released := l.Session, l.Nonce == 0
@@ -127,7 +129,7 @@ func (q *Queue) freeSession(s *session.Session) {
 	q.core.Sessions.CloseSession(s)
 }
 
-// SessionState returns where the state of a session is kept, if it has one.
+// SessionState returns where the state of a session is stored, if it has one.
 func (q *Queue) SessionState(id string) (Ref, bool) {
 	s := q.core.Sessions.Find(id)
 	if s == nil {
@@ -146,10 +148,10 @@ func (q *Queue) SetSessionState(now time.Time, id string, state Ref, out *Effect
 }
 
 // Sessions returns the ids of sessions that have messages or a state; with since not
-// zero, of those whose state changed after it. It visits up to most sessions, the
-// first time from zero and then from next on, which is zero at the end. A session
-// that is there all the while is returned once; one that comes or goes may be, or
-// not, or twice.
+// zero, of those whose state changed after it. It visits up to most sessions, the first
+// time from zero and then from next on, which is zero at the end. A session that exists
+// all the time is returned once; one that is added or removed meanwhile may be missing
+// or returned twice.
 func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next int) {
 	return q.core.Sessions.List(&q.core.Index, since, from, most)
 }

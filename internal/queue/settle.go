@@ -11,8 +11,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
-// Renew extends a lock to now plus the lock duration. Inside a session the lock
-// is the session's, and Renew only tells until when.
+// Renew extends a lock to now plus the lock duration. Inside a session the lock is the
+// session's, and Renew only returns when that ends.
 func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
 	at := q.core.At(now)
 	e, err := q.lockedEntry(t, at)
@@ -25,7 +25,7 @@ func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
 	return entries.Moment(q.lockedUntil(e.StateIndex)), nil
 }
 
-// Complete removes a message for good.
+// Complete removes a message.
 func (q *Queue) Complete(now time.Time, t Token, out *Effects) (Settled, error) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
@@ -37,8 +37,8 @@ func (q *Queue) Complete(now time.Time, t Token, out *Effects) (Settled, error) 
 	return s, nil
 }
 
-// Abandon returns a message to its place and counts a failed delivery; at the
-// limit the message becomes a dead letter instead. A deferred one stays deferred.
+// Abandon requeues a message and counts a failed delivery; at the limit the message
+// becomes a dead letter instead. A deferred one stays deferred.
 func (q *Queue) Abandon(now time.Time, t Token, out *Effects) (Settled, error) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
@@ -47,7 +47,7 @@ func (q *Queue) Abandon(now time.Time, t Token, out *Effects) (Settled, error) {
 	return q.fail(t.Seq, e, out), nil
 }
 
-// Release returns a message to its place and counts nothing.
+// Release requeues a message without a failed delivery.
 func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
@@ -58,9 +58,9 @@ func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 	return s, nil
 }
 
-// Revoke returns a message to its place that never reached the holder of the token,
-// and counts nothing. A lock that has run out, and that Tick has not ended yet, is
-// as good as any other.
+// Revoke requeues a message that never reached the holder of the token, without a failed
+// delivery. It accepts the token of a lock that has expired and that Tick has not ended
+// yet.
 func (q *Queue) Revoke(now time.Time, t Token) error {
 	q.core.At(now)
 	e := q.core.Index.Entries.Get(t.Seq)
@@ -72,8 +72,8 @@ func (q *Queue) Revoke(now time.Time, t Token) error {
 	return nil
 }
 
-// Defer sets a message aside until somebody takes it by its number. Like Abandon
-// it counts a delivery, and at the limit the message becomes a dead letter.
+// Defer makes a message deferred: it is delivered only by its sequence number. Like
+// Abandon it counts a delivery, and at the limit the message becomes a dead letter.
 func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
@@ -90,8 +90,7 @@ func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 	return s, nil
 }
 
-// Reject makes a message a dead letter. A queue of dead letters answers
-// ErrNotAllowed.
+// Reject makes a message a dead letter. A dead-letter queue returns ErrNotAllowed.
 func (q *Queue) Reject(now time.Time, t Token, reason, description string, out *Effects) (Settled, error) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
@@ -103,8 +102,8 @@ func (q *Queue) Reject(now time.Time, t Token, reason, description string, out *
 	return q.deadLetter(t.Seq, e, reason, description, out), nil
 }
 
-// Rewrite gives a locked message a new body. A reason that a dead letter has
-// beside the old one is dropped: the owner has written it into the new one.
+// Rewrite replaces the body of a locked message. A reason that a dead letter has beside
+// the old body is dropped: the owner has written it into the new one.
 func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
@@ -119,8 +118,8 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 	return nil
 }
 
-// lockedEntry returns the message that a token holds. A lock that has run out is lost
-// even before Tick returns the message.
+// lockedEntry returns the message that a token has locked. An expired lock is lost even
+// before Tick requeues the message.
 func (q *Queue) lockedEntry(t Token, at int64) (*entries.Entry, error) {
 	q.core.Index.Entries.Hint = q.core.Locks.Hint(t.Nonce)
 	e := q.core.Index.Entries.Get(t.Seq)
@@ -133,7 +132,7 @@ func (q *Queue) lockedEntry(t Token, at int64) (*entries.Entry, error) {
 	return e, nil
 }
 
-// lost is the error for a token that holds nothing.
+// lost returns the error for a token that locks nothing.
 func (q *Queue) lost() error {
 	if q.core.Config.Sessions {
 		return ErrSessionLockLost
@@ -149,7 +148,7 @@ func (q *Queue) lockedUntil(slot uint32) int64 {
 	return l.Until
 }
 
-// unlock ends the lock of a message, which the caller puts somewhere else.
+// unlock ends the lock of a message. The caller lists or removes the message.
 func (q *Queue) unlock(seq SeqNo, e *entries.Entry) Settled {
 	l := &q.core.Locks.All[e.StateIndex]
 	s := Settled{
@@ -172,7 +171,7 @@ func (q *Queue) unlock(seq SeqNo, e *entries.Entry) Settled {
 	return s
 }
 
-// requeue puts an unlocked message back where it was before it was taken.
+// requeue makes an unlocked message ready, or deferred, as it was before the lock.
 func (q *Queue) requeue(seq SeqNo, e *entries.Entry) {
 	if e.Flags&entries.FlagDeferred == 0 {
 		q.core.MarkReady(seq, e)

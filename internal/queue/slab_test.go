@@ -110,7 +110,7 @@ func TestSettlingFindsAMessageThatHasMoved(t *testing.T) {
 	}
 }
 
-func TestNobodyHasNumberZero(t *testing.T) {
+func TestNoMessageHasNumberZero(t *testing.T) {
 	q := New(Config{LockFor: time.Minute}, 1)
 	var out Effects
 	send(t, q, epochStart, Arrival{}, 2)

@@ -341,7 +341,7 @@ func TestSessionOfManyEndsInSteps(t *testing.T) {
 	}
 }
 
-// A snapshot visits no more than it was told in a step, also where it finds little to
+// A snapshot visits no more than its budget in a step, also where it finds little to
 // write (A9).
 func TestSnapshotVisitsABoundedNumber(t *testing.T) {
 	q := New(Config{LockFor: time.Minute, Sessions: true, Order: Order{Fair: true, LevelOrder: FinishFirst}}, 1)

@@ -159,9 +159,9 @@ func (p *player) levelsWanted() (w TakeOptions) {
 
 // handed checks a delivery and follows it in the model.
 func (p *player) handed(d Delivery, want *modelMessage, w TakeOptions) {
-	p.note("handed out %d %v", d.Seq, d.Token)
+	p.note("delivered %d %v", d.Seq, d.Token)
 	if d.Seq != want.seq {
-		p.fatalf("handed out %d, want %d", d.Seq, want.seq)
+		p.fatalf("delivered %d, want %d", d.Seq, want.seq)
 	}
 	p.m.hand(want)
 	if w.ReceiveAndDelete {
@@ -196,7 +196,7 @@ func (p *player) settle() {
 	x := p.pick(Locked)
 	if x == nil {
 		if _, err := p.q.Complete(p.now, Token{Seq: 1, Nonce: 9}, &p.out); err == nil {
-			p.fatalf("completed with a token nobody gave")
+			p.fatalf("completed with a token that was never assigned")
 		}
 		return
 	}
@@ -271,7 +271,7 @@ func (p *player) takeSeq() {
 	}
 }
 
-// giveBack returns a message that was taken for good, or counts that it failed.
+// giveBack returns a message that was received and deleted, or counts that it failed.
 func (p *player) giveBack() {
 	if len(p.taken) == 0 {
 		return

@@ -11,22 +11,21 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
-// maxExpired is how many expired messages a Take clears away before it leaves
-// the rest to Tick.
+// maxExpired is how many expired messages a Take removes before it leaves the others to
+// Tick.
 const maxExpired = 64
 
-// Take hands out the best ready message that w accepts, locked unless w is
-// ReceiveAndDelete. In a queue of sessions it is the oldest of w.Session. It gives up
-// after a bounded number of messages that turn out to have expired; Tick, which
-// is due then, removes the rest.
+// Take delivers the best ready message that w accepts, locked unless w is
+// ReceiveAndDelete. In a session queue it is the first of w.Session. It stops after
+// maxExpired messages that have expired; Tick, which is due then, removes the others.
 func (q *Queue) Take(now time.Time, w TakeOptions, out *Effects) (Delivery, bool) {
 	return q.take(now, w, nil, out)
 }
 
-// TakeOrLock is Take with w ReceiveAndDelete, for an owner that must have a body in hand
-// before the message goes. If inHand denies that it has the body, the message is
-// locked without end instead: the Delivery has a token, and the owner completes,
-// releases or buries the message when it knows the body.
+// TakeOrLock is Take with w ReceiveAndDelete, for an owner that must have the body
+// before the message is removed. If inHand returns false, the message is locked without
+// end instead: the Delivery has a token, and the owner completes, releases or
+// dead-letters the message when it has read the body.
 func (q *Queue) TakeOrLock(now time.Time, w TakeOptions, inHand func(Ref) bool, out *Effects) (Delivery, bool) {
 	return q.take(now, w, inHand, out)
 }
@@ -53,10 +52,10 @@ func (q *Queue) take(now time.Time, w TakeOptions, inHand func(Ref) bool, out *E
 		} else {
 			q.core.Index.Take(k, e)
 		}
-		hold := inHand != nil && !inHand(e.Body())
-		w.ReceiveAndDelete = w.ReceiveAndDelete && !hold
-		d := q.handOut(k.Seq, e, w, at, out)
-		if hold && !q.core.Config.Sessions { // a session bounds the locks in it
+		lockInstead := inHand != nil && !inHand(e.Body())
+		w.ReceiveAndDelete = w.ReceiveAndDelete && !lockInstead
+		d := q.deliver(k.Seq, e, w, at, out)
+		if lockInstead && !q.core.Config.Sessions { // a session bounds the locks in it
 			q.core.Locks.KeepForever(e.StateIndex)
 		}
 		return d, true
@@ -64,7 +63,7 @@ func (q *Queue) take(now time.Time, w TakeOptions, inHand func(Ref) bool, out *E
 	return Delivery{}, false
 }
 
-// best returns the message that Take would hand out.
+// best returns the message that Take would deliver.
 func (q *Queue) best(at int64, w TakeOptions) (entries.OrderKey, *entries.Entry, bool) {
 	var k entries.OrderKey
 	ok := false
@@ -93,10 +92,9 @@ func (w *TakeOptions) highest() Level {
 	return w.MaxLevel
 }
 
-// TakeSeq hands out the deferred or ready message seq: ErrNotFound, ErrLocked,
-// ErrReceivePaused, ErrSessionLockLost. One that has expired is not found, and gone
-// then: for a deferred message this is the moment. Of w only Session and ReceiveAndDelete
-// count.
+// TakeSeq delivers the deferred or ready message seq: ErrNotFound, ErrLocked,
+// ErrReceivePaused, ErrSessionLockLost. An expired one is not found and is removed: a
+// deferred message expires only here. Of w only Session and ReceiveAndDelete count.
 func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w TakeOptions, out *Effects) (Delivery, error) {
 	at := q.core.At(now)
 	if q.core.Config.ReceivePaused {
@@ -125,12 +123,12 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w TakeOptions, out *Effects) (
 		q.core.ByState.Deferred--
 		e.Flags |= entries.FlagDeferred
 	}
-	return q.handOut(seq, e, w, at, out), nil
+	return q.deliver(seq, e, w, at, out), nil
 }
 
-// HasReady reports cheaply whether Take with w would find something. It may say
-// yes although what is ready has expired. Not only an arrival makes it true: a
-// settlement may bring a fair key below its cap, and Tick may open its rate.
+// HasReady reports cheaply whether Take with w would find a message. It may be true
+// although all ready messages have expired. It becomes true not only by an arrival: a
+// settlement may bring a fair key below its cap, and Tick may make a key eligible.
 func (q *Queue) HasReady(now time.Time, w TakeOptions) bool {
 	if q.core.Config.ReceivePaused {
 		return false
@@ -142,11 +140,11 @@ func (q *Queue) HasReady(now time.Time, w TakeOptions) bool {
 	return q.core.Index.HasReady(w.lowest(), w.highest())
 }
 
-// handOut gives away a message that has left its place already.
-func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w TakeOptions, at int64, out *Effects) Delivery {
+// deliver locks or removes a message that is in no list any more, and returns it.
+func (q *Queue) deliver(seq SeqNo, e *entries.Entry, w TakeOptions, at int64, out *Effects) Delivery {
 	q.noteStarted(e, out)
 	if w.ReceiveAndDelete {
-		e.SetState(e.UnlockedState()) // there is no lock to show
+		e.SetState(e.UnlockedState()) // it has no lock
 		d := q.delivery(seq, e)
 		e.SetState(Locked)
 		q.core.Free(seq, e, &out.Effects)
@@ -159,7 +157,7 @@ func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w TakeOptions, at int64, ou
 		l.Session, l.List = q.core.Index.Groups.All[e.Group].SessionNo, lease.InSession
 		e.StateIndex = q.core.Locks.Put(l)
 		q.core.Locks.Link(&q.core.Sessions.All[l.Session].Locked, e.StateIndex)
-		if e.Flags&entries.FlagDeferred == 0 { // else it is there
+		if e.Flags&entries.FlagDeferred == 0 { // else it is listed
 			q.core.SetAside(seq, e)
 		}
 	} else {
@@ -179,12 +177,12 @@ func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w TakeOptions, at int64, ou
 func (q *Queue) nonce() uint64 {
 	q.nonces++
 	if q.nonces == 0 {
-		q.nonces = 1 // with epoch zero it would be no token
+		q.nonces = 1 // epoch zero and nonce zero would be the zero token
 	}
 	return uint64(q.epoch)<<32 | uint64(q.nonces)
 }
 
-// expire removes a ready or deferred message that has outlived its use.
+// expire removes a ready or deferred message that has expired.
 func (q *Queue) expire(seq SeqNo, e *entries.Entry, out *Effects) {
 	if q.core.Config.DeadLetterExpired && !q.core.Config.DeadLetterQueue {
 		out.DeadLettered = append(out.DeadLettered, DeadLetter{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
@@ -196,8 +194,7 @@ func (q *Queue) expire(seq SeqNo, e *entries.Entry, out *Effects) {
 	logRemoved(&out.Effects, seq)
 }
 
-// noteStarted logs that the fair key of a message is started, if it is with this
-// delivery.
+// noteStarted logs that this delivery starts the fair key of a message, if it does.
 func (q *Queue) noteStarted(e *entries.Entry, out *Effects) {
 	k, logged := q.core.Index.Start(e)
 	if !logged {

@@ -8,12 +8,12 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
-// tickWork is how many messages a Tick touches, so that a million that are due
-// at the same moment do not stop everything else.
+// tickWork is how many messages a Tick visits. It bounds the time of a step when a
+// million messages are due at the same time.
 const tickWork = 256
 
-// Tick does what is due: locks and lives that end, schedules that begin. It
-// does a bounded amount of work and reports whether more is due at now.
+// Tick does what is due: it ends locks, removes expired messages and activates scheduled
+// ones. It does a bounded amount of work and reports whether more is due at now.
 func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	at := q.core.At(now)
 	work := tickWork
@@ -25,7 +25,7 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	return q.core.Deadline() <= at
 }
 
-// endLocks returns the messages whose locks ran out.
+// endLocks requeues the messages whose locks expired.
 func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 	for done < work {
 		slot, until := q.core.Locks.First()
@@ -42,7 +42,7 @@ func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 	return done
 }
 
-// activate turns scheduled messages that are due into new ones at the end.
+// activate replaces scheduled messages that are due by ready ones with new numbers.
 func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 	if _, due := q.core.Schedule.First(); due > at || work <= 0 {
 		return 0

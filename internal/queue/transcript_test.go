@@ -320,11 +320,11 @@ func (s *stage) explain(c script.Command) string {
 		return err.Error() + "\n"
 	}
 	held := [...]string{"nothing", "a lock", "its schedule", "its deferral", "a pause", "its session", "the cap of its key", "the rate of its key"}
-	lifted := ""
+	boost := ""
 	if p.Boost.Seq != 0 {
-		lifted = fmt.Sprintf("its session goes as %d, lifted by %d, ", p.Boost.Rank, p.Boost.Seq)
+		boost = fmt.Sprintf("its session is ranked as %d because of %d, ", p.Boost.Rank, p.Boost.Seq)
 	}
-	return fmt.Sprintf("rank %d, %sahead %v, held by %s\n", p.Rank, lifted, p.Ahead, held[p.BlockedBy])
+	return fmt.Sprintf("rank %d, %sahead %v, held by %s\n", p.Rank, boost, p.Ahead, held[p.BlockedBy])
 }
 
 // crash replays the log into a new queue, as a restart does.

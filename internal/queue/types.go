@@ -34,7 +34,7 @@ const (
 type (
 	// Counts are the messages of a queue by state, and their bytes.
 	Counts = state.Counts
-	// Reclassify is the new level, class and fair key of a message.
+	// Classification is the new level, class and fair key of a message.
 	Classification = state.Classification
 )
 
@@ -55,7 +55,7 @@ type (
 	Order = ordering.Order
 	// Share is what a fair key may have.
 	Share = ordering.Share
-	// Saturation says when a strict queue has more than it can keep up with.
+	// Saturation says when a strict queue is saturated.
 	Saturation = ordering.Saturation
 )
 
@@ -73,16 +73,15 @@ const (
 	FinishFirst = ordering.FinishFirst
 )
 
-// What is told about the ready messages is from package order.
+// The counts of ready messages are from package order.
 type (
-	// LevelStat tells about the ready messages of one level or class.
+	// LevelStat counts the ready messages of one level or class.
 	LevelStat = order.LevelStat
-	// Survey finds out about the levels that have ready messages, in steps.
+	// Survey counts the ready messages of each level, in steps.
 	Survey = order.Survey
 )
 
-// Ref says where the journal keeps a body and how long it is. The queue never
-// reads it.
+// Ref says where the journal has a body and how long it is. The queue never reads it.
 type Ref = machine.Ref
 
 // Token proves that its holder has a message locked. Tokens of an earlier epoch
@@ -92,7 +91,7 @@ type Token struct {
 	Nonce uint64
 }
 
-// Bytes returns the token in the 16 bytes that go onto the wire.
+// Bytes returns the token in the 16 bytes of the wire.
 func (t Token) Bytes() (b [16]byte) {
 	binary.BigEndian.PutUint64(b[:8], t.Nonce)
 	binary.BigEndian.PutUint64(b[8:], uint64(t.Seq))
@@ -107,7 +106,7 @@ func TokenFrom(b [16]byte) Token {
 	}
 }
 
-// Arrival is a message on its way into the queue.
+// Arrival is a message to be stored.
 type Arrival struct {
 	Body      Ref
 	Level     Level
@@ -117,18 +116,18 @@ type Arrival struct {
 	InSession bool          // Session is set; the empty string is a real session
 	Key       string        // fair key
 	TTL       time.Duration // zero is the queue's own
-	At        time.Time     // when it first arrived, if not now: a message that moves keeps its age
-	OrderTime time.Time     // from when its age counts, if from before it arrived: a reply goes as its request
+	At        time.Time     // when it first arrived, if not now: a forwarded message keeps its arrival time
+	OrderTime time.Time     // if earlier than its arrival: a reply has that of its request
 	NotBefore time.Time     // zero, or past: at once
-	Origin    SeqNo         // its number in the entity it was first sent to, if not here
-	Failures  uint32        // failed deliveries it brings along
-	Hops      uint8         // forwards it has behind it
-	Reason    Ref           // of a dead letter: where its reason is kept; zero if the body has it, or nothing
+	Origin    SeqNo         // its sequence number in the entity it was first sent to, if not here
+	Failures  uint32        // failed deliveries so far
+	Hops      uint8         // forwards so far
+	Reason    Ref           // of a dead letter: where its reason is stored; zero if the body has it, or none exists
 }
 
-// Delivery is a message handed out, or looked at.
+// Delivery is a message that was delivered or peeked.
 type Delivery struct {
-	Token         Token // zero for a peek and for a message taken for good
+	Token         Token // zero for a peek and for receive-and-delete
 	Seq           SeqNo
 	Origin        SeqNo
 	Body          Ref
@@ -138,19 +137,19 @@ type Delivery struct {
 	Deferred      bool   // if it is locked: it is deferred when the lock ends
 	Failures      uint32 // deliveries so far that failed, or ended by deferring
 	Hops          uint8
-	FirstDelivery bool // never handed out before in this process's memory
+	FirstDelivery bool // not delivered before since this process has it in memory
 	InSession     bool
 	Session       string
 	Key           string
 	EnqueuedAt    time.Time
-	OrderTime     time.Time // from when its age counts; zero is EnqueuedAt
+	OrderTime     time.Time // by which it is ordered; zero is EnqueuedAt
 	LockedUntil   time.Time
 	ExpiresAt     time.Time // zero is never
 	NotBefore     time.Time // of a scheduled message
-	Reason        Ref       // of a dead letter: where its reason is kept beside the body; zero is nowhere
+	Reason        Ref       // of a dead letter: where its reason is stored beside the body; zero is none
 }
 
-// TTL returns how long the message lives from EnqueuedAt on; zero is for ever.
+// TTL returns the time to live, from EnqueuedAt on; zero is without limit.
 func (d *Delivery) TTL() time.Duration {
 	if d.ExpiresAt.IsZero() {
 		return 0
@@ -158,7 +157,7 @@ func (d *Delivery) TTL() time.Duration {
 	return max(d.ExpiresAt.Sub(d.EnqueuedAt), 1)
 }
 
-// Settled tells about a message that was settled, for measurement.
+// Settled describes a message that was settled, for measurement.
 type Settled struct {
 	Seq          SeqNo
 	Body         Ref
@@ -167,23 +166,23 @@ type Settled struct {
 	Failures     uint32
 	EnqueuedAt   time.Time
 	LockedAt     time.Time
-	DeadLettered bool // it went to the dead letters
+	DeadLettered bool // it became a dead letter
 }
 
-// DeadLetter is a message that left the queue for its dead letters. The owner of both
-// enqueues it there in the same group of records.
+// DeadLetter is a message that became a dead letter. The owner of both queues enqueues it
+// in the dead-letter queue in the same group of records.
 type DeadLetter struct {
 	Delivery
 	Reason      string
 	Description string
 }
 
-// Expired tells about a message that outlived its use and is gone, not even a dead
+// Expired describes a message that expired and was removed without becoming a dead
 // letter, for measurement.
 type Expired struct {
 	Seq           SeqNo
 	Class         Class
-	FirstDelivery bool // as in Delivery: it was never handed out
+	FirstDelivery bool // as in Delivery: it was never delivered
 }
 
 // TakeOptions are the conditions of a receiver on the next message.
@@ -192,17 +191,16 @@ type TakeOptions struct {
 	MinLevel         Level
 	MaxLevel         Level // zero is no limit, unless HasMaxLevel
 	HasMaxLevel      bool  // MaxLevel is a limit even if it is zero
-	ReceiveAndDelete bool  // receive and delete: taken for good
+	ReceiveAndDelete bool  // the message is removed when it is taken
 }
 
-// SessionLock proves that its holder has a session. The zero value is none.
+// SessionLock proves that its holder has locked a session. The zero value is none.
 type SessionLock struct {
 	ID    string
 	Nonce uint64
 }
 
-// Reasons that the queue itself gives for a dead letter, as Service Bus words
-// them.
+// The reasons of dead letters that the queue itself sets, in the words of Service Bus.
 const (
 	ReasonDeliveries = "MaxDeliveryCountExceeded"
 	ReasonExpired    = "TTLExpiredException"

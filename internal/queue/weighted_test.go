@@ -29,7 +29,7 @@ func takeFrom(t testing.TB, q *Queue, w TakeOptions) Level {
 
 func only(l Level) TakeOptions { return TakeOptions{MinLevel: l, MaxLevel: l, HasMaxLevel: true} }
 
-// A receiver of one level takes thousands out of turn. Whoever comes then, and the
+// A receiver of one level takes thousands out of turn. Later receivers, and the
 // level itself, has its share from the first delivery on (B6).
 func TestSharesHoldAfterARangeReceiver(t *testing.T) {
 	for name, order := range sharedOrders(nil) {

@@ -43,7 +43,7 @@ func TestWindowSwitchedOffInsideASnapshot(t *testing.T) {
 			}
 		}
 		if got, want := again.StateHash(now), q.StateHash(now); got != want {
-			t.Errorf("off before step %d: the window remembers what it was told to forget", at)
+			t.Errorf("off before step %d: the window has an id that was dropped", at)
 		}
 	}
 }

@@ -21,9 +21,9 @@ import (
 
 // oldStore is a journal with the records that an earlier version wrote.
 type oldStore struct {
-	blockSize uint64
-	records   []journal.Record
-	digests   []string // of the queue and of its dead letters
+	segmentSize uint64
+	records     []journal.Record
+	digests     []string // of the queue and of its dead letters
 }
 
 func readOldStore(t *testing.T, name string) *oldStore {
@@ -36,7 +36,7 @@ func readOldStore(t *testing.T, name string) *oldStore {
 	s := new(oldStore)
 	lines := bufio.NewScanner(f)
 	lines.Scan()
-	if _, err := fmt.Sscan(lines.Text(), &s.blockSize); err != nil {
+	if _, err := fmt.Sscan(lines.Text(), &s.segmentSize); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	for lines.Scan() {
@@ -59,7 +59,7 @@ func readOldStore(t *testing.T, name string) *oldStore {
 }
 
 func (s *oldStore) Claim(_ context.Context, shards ...journal.Shard) ([]journal.Claim, iter.Seq2[journal.Record, error], error) {
-	return []journal.Claim{{Shard: shards[0], Epoch: 9, BlockSize: s.blockSize, MaxGroup: int(s.blockSize)}}, func(yield func(journal.Record, error) bool) {
+	return []journal.Claim{{Shard: shards[0], Epoch: 9, SegmentSize: s.segmentSize, MaxGroup: int(s.segmentSize)}}, func(yield func(journal.Record, error) bool) {
 		for _, rec := range s.records {
 			if !yield(rec, nil) {
 				return
@@ -87,7 +87,7 @@ func (s *oldStore) Release(context.Context, journal.Claim) error                
 func (s *oldStore) Status(journal.Claim) journal.Status                           { return journal.Status{} }
 func (s *oldStore) Reserve(journal.Claim, uint64)                                 {}
 func (s *oldStore) Usage(journal.Claim) journal.Usage                             { return journal.Usage{} }
-func (s *oldStore) Retained(journal.Claim) map[uint64]journal.RetainedBlock       { return nil }
+func (s *oldStore) Retained(journal.Claim) map[uint64]journal.RetainedSegment     { return nil }
 
 // Stores that earlier versions wrote are read for ever. The first has the reasons of
 // its dead letters in their bodies, the second beside them.

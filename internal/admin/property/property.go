@@ -23,7 +23,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 // Append appends a value as JSON to dst, with up to most bytes. A value that takes
@@ -137,12 +137,12 @@ func (w *writer) list(v codec.Value) bool {
 func (w *writer) object(v codec.Value) bool {
 	between := "{"
 	for r := v.Elements(); r.More(); {
-		key, value := r.Value(), r.Value()
+		key, val := r.Value(), r.Value()
 		name, ok := key.Str()
 		if !ok {
 			name = key.String()
 		}
-		if !w.add(between) || !w.text(name) || !w.add(":") || !w.value(value) {
+		if !w.add(between) || !w.text(name) || !w.add(":") || !w.value(val) {
 			return false
 		}
 		between = ","
@@ -173,7 +173,7 @@ func Parse(raw json.RawMessage) (codec.Value, error) {
 	case time.Time:
 		return codec.Timestamp(x), nil
 	case time.Duration:
-		return filter.ToWire(filter.DurationValue(x)), nil
+		return value.ToWire(value.MakeDuration(x)), nil
 	}
 	return codec.Value{}, nil
 }

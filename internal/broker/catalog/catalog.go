@@ -21,7 +21,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Catalog knows every entity of a namespace.
+// Catalog has every entity of a namespace.
 type Catalog struct {
 	shards   []*queueserver.Shard
 	store    Store
@@ -31,27 +31,27 @@ type Catalog struct {
 	changed  atomic.Pointer[func(name string)]
 	sends    sync.Pool // of *sendRequest
 
-	// longKeys has keys of entities refused that are too short; set before the catalog
-	// is used.
+	// longKeys has entities rejected whose keys are too short; set before the catalog is
+	// used.
 	longKeys bool
 
-	// admin holds one token: whoever has it may change entities. It is a
-	// channel and not a mutex because it is held while the disk is waited for.
+	// admin contains one token; its holder may change entities. It is a channel and not a
+	// mutex because it is held across writes to the disk.
 	admin chan struct{}
 
 	mu    sync.RWMutex
 	nodes map[string]*Entity // guarded by mu; by entity.Key of the path
 }
 
-// Observer is told of entities that have changed, after the fact and one at a time.
+// Observer is notified of entities that have changed, afterwards and one at a time.
 type Observer interface {
-	// Changed tells of an entity that is new or has another definition.
+	// Changed reports an entity that is new or has another definition.
 	Changed(n *Entity)
-	// Removed tells of one that is gone.
+	// Removed reports an entity that was deleted.
 	Removed(n *Entity)
 }
 
-// Open returns the catalog of what the shards hold.
+// Open returns the catalog of the entities in the shards.
 func Open(shards []*queueserver.Shard, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
 	c := &Catalog{
 		shards: shards, store: shardStore{}, clock: clock, log: log, observer: o,
@@ -73,7 +73,7 @@ func Open(shards []*queueserver.Shard, clock *clock.Clock, log *slog.Logger, o O
 	return c, nil
 }
 
-// recoverShard takes over the definitions of one shard. Topics come before their
+// recoverShard adds the definitions of one shard. Topics come before their
 // subscriptions, whose properties follow from them in part.
 func (c *Catalog) recoverShard(s *queueserver.Shard) error {
 	type found struct {
@@ -123,12 +123,12 @@ func (c *Catalog) shardFor(name string) *queueserver.Shard {
 	return c.shards[h.Sum32()%uint32(len(c.shards))]
 }
 
-// Address is where a name leads.
+// Address is the result of resolving a name.
 type Address struct {
 	Path     string // of the entity, as its creator spelled it
 	Kind     Kind
 	SubQueue entity.SubQueue
-	// ID tells the entity from others that have its name before or after it.
+	// ID distinguishes the entity from an earlier or later one of the same name.
 	ID uint64
 }
 
@@ -171,18 +171,18 @@ func sameAuthorization(a, b entity.AuthorizationRules) bool {
 
 // OnChange has fn called when the access rules of an entity were changed, or it was
 // deleted, with the name of the queue or topic, or of the topic of a subscription, as
-// [entity.Key] writes it. It is called one at a time, after the fact, and must return
-// soon. There is one fn, set before the broker runs.
+// [entity.Key] writes it. It is called one at a time, afterwards, and must not block.
+// There is one fn, set before the broker runs.
 func (c *Catalog) OnChange(fn func(name string)) { c.changed.Store(&fn) }
 
-func (c *Catalog) tellChanged(n *Entity) {
+func (c *Catalog) notifyChanged(n *Entity) {
 	if fn := c.changed.Load(); fn != nil {
 		(*fn)(entity.Owner(n.Path))
 	}
 }
 
 // Find returns the entity that an address names, and which of its queues. The
-// $management of an entity is not the entity: it takes requests, and no messages.
+// $management node of an entity is not the entity: it has requests, and no messages.
 func (c *Catalog) Find(addr string) (*Entity, entity.SubQueue, error) {
 	p, err := entity.ParsePath(addr)
 	if err != nil {
@@ -205,8 +205,8 @@ func (c *Catalog) Entity(path string) *Entity {
 	return c.nodes[entity.Key(path)]
 }
 
-// Readable returns the entity and part of an address that can be received from, and
-// counts as use. Of a topic that is its dead letters.
+// Readable returns the entity and sub-queue of an address that can be received from, and
+// marks it used. Of a topic that is its dead-letter queue.
 func (c *Catalog) Readable(addr string) (*Entity, queueserver.SubQueue, error) {
 	n, sub, err := c.Find(addr)
 	if err != nil {
@@ -247,18 +247,18 @@ func (c *Catalog) Change(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// guardKey is the context key of what Guard was given.
+// guardKey is the context key of the check of Guard.
 type guardKey struct{}
 
 // Guard returns a context for changes of entities that are made only if check returns
-// nil. It is called when the turn of a change has come, in the goroutine of the caller,
-// and no entity changes before the change is made: what check finds out about rights
-// holds for it. A Redrive asks before each of its steps.
+// nil. It is called on the goroutine of the caller, while no other change is under way:
+// the rights that check finds are those at the time of the change. A Redrive calls it
+// before each of its steps.
 func Guard(ctx context.Context, check func() error) context.Context {
 	return context.WithValue(ctx, guardKey{}, check)
 }
 
-// Guarded asks the check in a context, if there is one.
+// Guarded calls the check of a context, if there is one.
 func Guarded(ctx context.Context) error {
 	if check, ok := ctx.Value(guardKey{}).(func() error); ok {
 		return check()
@@ -266,8 +266,8 @@ func Guarded(ctx context.Context) error {
 	return nil
 }
 
-// create defines an entity in its shard and makes it known. It is called within
-// change.
+// create defines an entity in its shard and adds it to the catalog. It is called within
+// Change.
 func (c *Catalog) create(n *Entity, def *Definition) error {
 	if c.Entity(n.Path) != nil {
 		return fmt.Errorf("%w: %q", ErrExists, n.Path)
@@ -283,7 +283,7 @@ func (c *Catalog) create(n *Entity, def *Definition) error {
 	if err := def.derive(topic, nil, policy.Parse); err != nil {
 		return Invalid(err)
 	}
-	def.Classified = def.PolicyRevision // there is nothing to classify yet
+	def.Classified = def.PolicyRevision // it has no messages to classify
 	meta, err := def.encode()
 	if err != nil {
 		return err
@@ -302,8 +302,8 @@ func (c *Catalog) create(n *Entity, def *Definition) error {
 	return nil
 }
 
-// redefine makes a changed definition durable and then effective. It is called
-// within change.
+// redefine makes a changed definition durable and then effective. It is called within
+// Change.
 func (c *Catalog) redefine(n *Entity, def Definition) error {
 	var topic *Definition
 	if n.Topic != nil {
@@ -319,7 +319,7 @@ func (c *Catalog) redefine(n *Entity, def Definition) error {
 		return err
 	}
 	if err := limits.CheckBytes("definition", len(meta), limits.Definition); err != nil {
-		if was, _ := before.encode(); len(meta) > len(was) { // else it was so before, and gets better
+		if was, _ := before.encode(); len(meta) > len(was) { // a definition that shrinks is accepted
 			return Invalid(err)
 		}
 	}
@@ -329,12 +329,12 @@ func (c *Catalog) redefine(n *Entity, def Definition) error {
 	n.def.Store(&def)
 	c.observer.Changed(n)
 	if !sameAuthorization(def.authorization(), before.authorization()) {
-		c.tellChanged(n)
+		c.notifyChanged(n)
 	}
 	return nil
 }
 
-// remove drops entities that live in one shard. It is called within change.
+// remove drops entities of one shard. It is called within Change.
 func (c *Catalog) remove(ns ...*Entity) error {
 	if err := c.store.Delete(ns...); err != nil {
 		return fmt.Errorf("delete %q: %w", ns[0].Path, err)
@@ -343,7 +343,7 @@ func (c *Catalog) remove(ns ...*Entity) error {
 	return nil
 }
 
-// forget takes entities that were dropped out of the catalog.
+// forget removes entities that were dropped from the catalog.
 func (c *Catalog) forget(ns []*Entity) {
 	c.mu.Lock()
 	for _, n := range ns {
@@ -353,10 +353,10 @@ func (c *Catalog) forget(ns []*Entity) {
 	for _, n := range ns {
 		c.observer.Removed(n)
 	}
-	c.tellChanged(ns[0]) // the others are its subscriptions
+	c.notifyChanged(ns[0]) // the others are its subscriptions
 }
 
-// Invalid says that a definition cannot be accepted, and every reason.
+// Invalid returns an ErrInvalid with all reasons.
 func Invalid(err error) error {
 	if err == nil {
 		return nil
@@ -367,7 +367,7 @@ func Invalid(err error) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
-// ByID returns an entity by its number, nil if it is gone.
+// ByID returns an entity by its id, nil if it was deleted.
 func (c *Catalog) ByID(s *queueserver.Shard, id queueserver.ID) *Entity {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

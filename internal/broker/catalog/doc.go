@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog knows the entities of a namespace: names, definitions, compiled
-// policies and rules, and which queues a message goes to.
+// Package catalog has the entities of a namespace: names, definitions, compiled policies
+// and rules, and the queues that a message is sent to.
 //
-// An entity (entity.go) has a definition that is immutable; a change makes a new one
+// An entity (entity.go) has a definition that is immutable. A change creates a new one
 // (queues.go, topics.go, rules.go, policies.go), which is durable in the Store (store.go)
-// before anybody sees it. What a sender needs is compiled once, when the definition
+// before it is visible. What a sender needs is compiled once, when the definition
 // changes, and read through an atomic pointer: the rules of a topic (routes.go), the
 // classifier of a policy. Send turns a batch into one operation of a shard (send.go).
 //
@@ -14,9 +14,9 @@
 //  1. An entity that Create returned is durable.
 //  2. A topic and its subscriptions are in one shard. A message that is published is in
 //     all of the matching subscriptions or in none.
-//  3. The shard of an entity is chosen when it is made, by the hash of its name, and never
-//     asked again: Entity.Shard counts.
-//  4. Nobody sees a definition before it is durable.
+//  3. The shard of an entity is chosen when it is created, by the hash of its name, and
+//     never computed again: Entity.Shard counts.
+//  4. A definition is not visible before it is durable.
 //
 // # Concurrency
 //

@@ -24,15 +24,15 @@ const (
 	KindSubscription Kind = "subscription"
 )
 
-// Pause suspends sending or receiving without losing anything: consumers stay
-// attached and get nothing.
+// Pause suspends sending or receiving. No message is lost; consumers stay attached and
+// get no messages.
 type Pause struct {
 	Sending   bool `json:"sending,omitzero"`
 	Receiving bool `json:"receiving,omitzero"`
 }
 
-// Definition is everything about an entity that is not its messages. It is
-// immutable: a change makes a new one. The JSON is on disk.
+// Definition has everything of an entity except its messages. It is immutable: a change
+// creates a new one. The JSON is on disk.
 type Definition struct {
 	Kind         Kind                 `json:"kind"`
 	Queue        *entity.Queue        `json:"queue,omitempty"`
@@ -42,15 +42,15 @@ type Definition struct {
 	Created      time.Time            `json:"created"`
 	Updated      time.Time            `json:"updated"`
 
-	// PolicyRevision counts the changes of the policy; zero is that there never
-	// was one. Classified is the revision by which what waits was classified.
+	// PolicyRevision counts the changes of the policy; zero is that there never was one.
+	// Classified is the revision by which the stored messages were classified.
 	PolicyRevision int64 `json:"policyRevision,omitzero"`
 	Classified     int64 `json:"classified,omitzero"`
 
-	// Properties is what a subscription is as a queue, or the queue itself; of a
-	// topic, what its own holding queue is. It is derived, not stored.
+	// Properties are those of the queue or subscription as a queue; of a topic, those of
+	// the queue for its scheduled messages. They are derived, not stored.
 	Properties entity.Queue `json:"-"`
-	// Classifier is the compiled policy. It is the same as long as the policy is.
+	// Classifier is the compiled policy. It is replaced only with the policy.
 	Classifier *Classifier `json:"-"`
 }
 
@@ -58,7 +58,7 @@ type Definition struct {
 type Entity struct {
 	Kind  Kind
 	Path  string             // as its creator spelled it
-	Shard *queueserver.Shard // where its messages are
+	Shard *queueserver.Shard // that has its messages
 	ID    queueserver.ID
 	Topic *Entity // of a subscription
 
@@ -75,11 +75,10 @@ func (n *Entity) QueueID(part queueserver.SubQueue) queueserver.QueueID {
 	return queueserver.QueueID{Entity: n.ID, SubQueue: part}
 }
 
-// Touch notes that the entity is in use.
+// Touch marks the entity as used.
 func (n *Entity) Touch(now time.Time) { n.accessed.Store(now.UnixMilli()) }
 
-// Accessed returns when the entity was last in use, zero if it never was since the
-// start.
+// Accessed returns when the entity was last used, zero if it was not since the start.
 func (n *Entity) Accessed() time.Time {
 	at := n.accessed.Load()
 	if at == 0 {
@@ -88,9 +87,9 @@ func (n *Entity) Accessed() time.Time {
 	return time.UnixMilli(at).UTC()
 }
 
-// derive fills in what follows from a definition, and from the one before it, if
-// there was one. The error is that of a policy that parse does not take: one from
-// outside has to keep to limits that one on disk need not.
+// derive sets the derived fields of a definition, some of them from the one before it, if
+// there was one. The error is that of parse for the policy: limits apply to a new policy
+// and not to a stored one.
 func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*policy.Policy, error)) error {
 	switch d.Kind {
 	case KindQueue:
@@ -113,7 +112,7 @@ func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*poli
 	return d.derivePolicy(before, parse)
 }
 
-// configs returns how the machines of the entity are set.
+// configs returns the settings of the queues of the entity.
 func (d *Definition) configs() map[queueserver.SubQueue]queue.Config {
 	q := d.Properties
 	lock := q.LockDuration.Std()

@@ -17,65 +17,65 @@ var (
 	ErrNotFound = queueserver.ErrNoEntity
 	// ErrExists means that an entity of that name exists already.
 	ErrExists = errors.New("broker: entity already exists")
-	// ErrInvalid means that a definition or an argument cannot be accepted; the
-	// text around it says every fault.
+	// ErrInvalid means that a definition or an argument is invalid; the wrapping text has
+	// every fault.
 	ErrInvalid = errors.New("broker: invalid")
-	// ErrNotAllowed means that the entity does not do that: sending to a dead
-	// letter queue, say, or reading a topic.
+	// ErrNotAllowed means that the entity does not support the operation: sending to a
+	// dead-letter queue, say, or receiving from a topic.
 	ErrNotAllowed = errors.New("broker: not allowed")
-	// ErrDisabled means that the entity's status forbids it for now.
+	// ErrDisabled means that the entity's status forbids the operation.
 	ErrDisabled = errors.New("broker: entity is disabled")
 )
 
 // Errors of sending.
 var (
-	// ErrTooLarge means that a message is larger than its entity takes.
+	// ErrTooLarge means that a message is larger than its entity accepts.
 	ErrTooLarge = errors.New("broker: message is too large")
-	// ErrQuota means that the entity holds as much as it may.
+	// ErrQuota means that the entity has reached its size limit.
 	ErrQuota = queue.ErrFull
-	// ErrDiskFull means that the store has no room; consumers can go on.
+	// ErrDiskFull means that the disk is full; consumers can continue.
 	ErrDiskFull = queueserver.ErrDiskFull
-	// ErrSessionRequired means that the entity takes only messages of a session.
+	// ErrSessionRequired means that the entity accepts only messages with a session.
 	ErrSessionRequired = queue.ErrSessionRequired
 )
 
 // Errors of receiving and settling.
 var (
-	// ErrLockLost means that the lock ran out, was settled, or never was.
+	// ErrLockLost means that the lock expired, the message is settled, or the token is
+	// unknown.
 	ErrLockLost = queue.ErrLockLost
 	// ErrSessionLockLost means the same of a session.
 	ErrSessionLockLost = queue.ErrSessionLockLost
-	// ErrSessionLocked means that another receiver has the session.
+	// ErrSessionLocked means that another receiver has locked the session.
 	ErrSessionLocked = queue.ErrSessionLocked
-	// ErrMessageNotFound means that no message has that number, or not in a
-	// state that allows the operation.
+	// ErrMessageNotFound means that no message has that sequence number, or not in a state
+	// that allows the operation.
 	ErrMessageNotFound = queue.ErrNotFound
-	// ErrNoRoom means that properties cannot be merged into a message while the
-	// disk is full. The lock holds; it is an ErrDiskFull.
+	// ErrNoRoom means that properties cannot be merged into a message while the disk is
+	// full. The lock stays valid; it is an ErrDiskFull.
 	ErrNoRoom = queueserver.ErrNoRoom
-	// ErrUnreadable means that the body of a message cannot be read; it is among
-	// the dead letters.
+	// ErrUnreadable means that the body of a message cannot be read; it has become a dead
+	// letter.
 	ErrUnreadable = queueserver.ErrUnreadable
-	// ErrTimeout means that nothing came in time.
+	// ErrTimeout means that no message or session was available before the timeout.
 	ErrTimeout = errors.New("broker: timeout")
 )
 
-// Errors of the moment: the same call may succeed later.
+// Errors that a retry may overcome.
 var (
 	// ErrBusy means that the broker has more work queued than it accepts.
 	ErrBusy = queueserver.ErrBusy
-	// ErrMoved means that another owner has claimed the history that has the
-	// entity. This broker does not serve it any more, and goes on with others.
+	// ErrMoved means that another owner has claimed the shard of the entity. This broker
+	// does not serve it any more, and continues with others.
 	ErrMoved = queueserver.ErrMoved
-	// ErrStopping means that the broker is going down.
+	// ErrStopping means that the broker is stopping.
 	ErrStopping = queueserver.ErrStopped
 )
 
-// ThrottledError turns a message away for now, by class. It unwraps to ErrBusy.
+// ThrottledError rejects messages of a class until a retry. It unwraps to ErrBusy.
 type ThrottledError = queueserver.ThrottledError
 
-// Translate turns what a machine says about being paused into the broker's word
-// for it.
+// Translate converts the errors of a queue into those of the broker.
 func Translate(err error) error {
 	switch {
 	case errors.Is(err, queueserver.ErrTooLarge):

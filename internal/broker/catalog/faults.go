@@ -61,7 +61,7 @@ func check(fs entity.Faults) error {
 	return Invalid(fs)
 }
 
-// faultsOf returns what Validate of an entity has found.
+// faultsOf returns the faults that Validate of an entity has found.
 func faultsOf(err error) entity.Faults {
 	fs, ok := errors.AsType[entity.Faults](err)
 	if !ok && err != nil {
@@ -70,7 +70,7 @@ func faultsOf(err error) entity.Faults {
 	return fs
 }
 
-// sqlFaults finds SQL that is none. What has no SQL at all, or too much, Validate knows.
+// sqlFaults finds invalid SQL. Validate finds SQL that is missing or too long.
 func sqlFaults(place string, r entity.Rule) entity.Faults {
 	var fs entity.Faults
 	add := func(field string, err error) {

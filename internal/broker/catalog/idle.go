@@ -11,8 +11,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Outlived reports whether an entity was last used, if it was since a time, longer
-// ago than it allows.
+// Outlived reports whether an entity was not used for its auto-delete time. since is the
+// earliest time that counts as use.
 func (n *Entity) Outlived(since, now time.Time) bool {
 	limit := n.Definition().Properties.AutoDeleteOnIdle
 	return limit < entity.Forever && now.Sub(n.used(since)) >= limit.Std()
@@ -28,14 +28,13 @@ func (n *Entity) used(since time.Time) time.Time {
 	return since
 }
 
-// DeleteIdle deletes an entity that has outlived its use, unless it turns out to be in
-// use after all, which is queueserver.ErrInUse. That is decided where its messages are, in the
-// same step: a send that comes before the deletion has counted as use, one that comes
-// after is told that there is no such entity.
+// DeleteIdle deletes an entity that was not used for its auto-delete time, unless it is in
+// use after all, which is queueserver.ErrInUse. The shard decides that in the same step: a
+// send before the deletion counts as use, one after it gets ErrNotFound.
 func (c *Catalog) DeleteIdle(ctx context.Context, n *Entity, since time.Time) error {
 	return c.Change(ctx, func() error {
 		if c.Entity(n.Path) != n {
-			return queueserver.ErrInUse // somebody was faster
+			return queueserver.ErrInUse // it was used or changed meanwhile
 		}
 		var subs []*Entity
 		if n.Kind == KindTopic {
@@ -49,8 +48,8 @@ func (c *Catalog) DeleteIdle(ctx context.Context, n *Entity, since time.Time) er
 	})
 }
 
-// removeIdle drops an entity and its subscriptions, unless one of them is in use,
-// which is queueserver.ErrInUse: then it is looked at again when it may have outlived that.
+// removeIdle drops an entity and its subscriptions, unless one of them is in use, which is
+// queueserver.ErrInUse: then that is stored as its last use.
 func (c *Catalog) removeIdle(n *Entity, subs []*Entity, since time.Time) error {
 	accessed, ns := n.accessed.Load(), append([]*Entity{n}, subs...)
 	o := queueserver.DropIdle{LastUse: since, Limit: n.Definition().Properties.AutoDeleteOnIdle.Std()}
@@ -69,7 +68,7 @@ func (c *Catalog) removeIdle(n *Entity, subs []*Entity, since time.Time) error {
 	return nil
 }
 
-// InSessions reports whether every message of the part belongs to a session.
+// InSessions reports whether every message of the sub-queue has a session.
 func (n *Entity) InSessions(part queueserver.SubQueue) bool {
 	return part == queueserver.Main && n.Definition().Properties.RequiresSession
 }

@@ -4,8 +4,8 @@ package catalog
 
 import "github.com/triagemq/triagemq/internal/entity"
 
-// RequireLongKeys has entities refused whose keys are too short to protect them. Those
-// that an entity has already may stay. It is called before the broker is used.
+// RequireLongKeys has entities rejected whose keys are too short to protect them. Those of
+// stored entities stay. It is called before the broker is used.
 func (c *Catalog) RequireLongKeys() { c.longKeys = true }
 
 func (c *Catalog) checkKeys(e interface {

@@ -11,8 +11,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// CheckBatch refuses a batch from outside that is beyond a limit of package limits.
-// What the broker itself moves is not looked at: it was let in once.
+// CheckBatch rejects a batch from outside that exceeds a limit of package limits. Messages
+// that the broker itself moves are not checked: they were accepted once.
 func CheckBatch(batch []*message.Message) error {
 	if len(batch) > limits.Batch {
 		return Invalid(limits.CheckCount("messages in the batch", len(batch), limits.Batch))
@@ -25,7 +25,7 @@ func CheckBatch(batch []*message.Message) error {
 	return nil
 }
 
-// checkEntities refuses one more queue or topic if there are as many as there may be.
+// checkEntities rejects one more queue or topic at the limit.
 func (c *Catalog) checkEntities() error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -44,13 +44,13 @@ func (c *Catalog) checkEntities() error {
 	return nil
 }
 
-// CheckName refuses a name that is too long.
+// CheckName rejects a name that is too long.
 func CheckName(what, name string) error {
 	return Invalid(limits.CheckText(what, name, limits.Name))
 }
 
-// checkNames refuses an arrival with names that are too long: those of the message,
-// which a rule or the broker before this one may have made, and its fair key.
+// checkNames rejects an arrival with names that are too long: those of the message, which
+// a rule or an earlier broker may have set, and its fair key.
 func checkNames(a *queue.Arrival) error {
 	if len(a.Session) <= limits.Name && len(a.Key) <= limits.Name && len(a.MessageID) <= limits.Name {
 		return nil
@@ -58,9 +58,8 @@ func checkNames(a *queue.Arrival) error {
 	return cmp.Or(CheckName("session id", a.Session), CheckName("fair key", a.Key), CheckName("message id", a.MessageID))
 }
 
-// checkOutcome refuses a settlement that would write too much into messages: into
-// each, or into all of them together. Reasons and descriptions that are long are cut
-// and not refused.
+// checkOutcome rejects a settlement that would write too much into messages: into each, or
+// into all of them together. Long reasons and descriptions are cut and not rejected.
 func checkOutcome(tokens int, o *Outcome) error {
 	size, err := message.CheckChanges(o.Properties)
 	size += min(len(o.Reason), longestReason) + min(len(o.Description), longestReason)
@@ -70,20 +69,20 @@ func checkOutcome(tokens int, o *Outcome) error {
 	return Invalid(err)
 }
 
-// longestReason is about how many bytes of a reason, or of a description, are kept.
+// longestReason is about how many bytes of a reason, or of a description, are stored.
 const longestReason = 4 << 10
 
-// fanOut is what one operation has stored, and may, beyond the messages as they are.
+// fanOut counts what one operation stores beyond the messages themselves, and its limits.
 type fanOut struct {
 	source int   // messages in the batch
 	most   int64 // bytes that rules may add
 	added  int64 // bytes that rules have added
-	over   bool  // an action had no room
-	steps  int   // that rules took
+	over   bool  // an action exceeded most
+	steps  int   // of evaluating rules
 }
 
-// room reports whether a rule may add a body of about size bytes, and counts it.
-func (f *fanOut) room(size int) bool {
+// allow reports whether a rule may add a body of about size bytes, and counts it.
+func (f *fanOut) allow(size int) bool {
 	if f.added+int64(size) > f.most {
 		f.over = true
 		return false
@@ -92,8 +91,8 @@ func (f *fanOut) room(size int) bool {
 	return true
 }
 
-// check refuses a batch that makes more copies than one operation may store: it can
-// be sent in parts. A single message never does.
+// check rejects a batch that makes more copies than one operation may store: it can be
+// sent in parts. A single message never does.
 func (f *fanOut) check(copies int) error {
 	switch {
 	case f.source == 1:

@@ -17,13 +17,13 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Classifier says by one policy which class and level messages have. It may be used by any
+// Classifier assigns class and level to messages by one policy. It may be used by any
 // goroutine.
 type Classifier struct {
 	Policy *policy.Policy
-	plain  bool // there is nothing to look at but the message's own wish
-	// Unknown counts the messages whose priority nobody knows, under earlier policies
-	// of the entity too.
+	plain  bool // the level is that of the message itself
+	// Unknown counts the messages with an unknown priority, those under earlier policies of
+	// the entity included.
 	Unknown *atomic.Uint64
 	spare   sync.Pool // of *filter.Envelope
 }
@@ -70,17 +70,17 @@ func (d *Definition) derivePolicy(before *Definition, parse func([]byte) (*polic
 	return nil
 }
 
-// compact returns a policy in the one form in which it is compared and stored;
-// nil if there is none.
+// compact returns a policy in the form in which it is compared and stored; nil if there is
+// none.
 func compact(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if err := json.Compact(&b, raw); err != nil || b.String() == "null" {
-		return nil // what is no JSON was refused before
+		return nil // invalid JSON was rejected before
 	}
 	return b.Bytes()
 }
 
-// replaced returns the policy after an update that may not speak of it.
+// replaced returns the policy after an update, which keeps the old one if it has none.
 func replaced(old, next json.RawMessage) json.RawMessage {
 	if len(next) == 0 {
 		return old
@@ -88,11 +88,11 @@ func replaced(old, next json.RawMessage) json.RawMessage {
 	return compact(next)
 }
 
-// PolicyState is the policy of a queue or subscription as it stands.
+// PolicyState is the present policy of a queue or subscription.
 type PolicyState struct {
 	Entity   string `json:"entity"`
 	Revision int64  `json:"revision"` // zero if there never was one
-	// Applied says that what waits was classified by it.
+	// Applied says that the stored messages were classified by it.
 	Applied      bool            `json:"applied"`
 	Policy       json.RawMessage `json:"policy"`
 	Warnings     []string        `json:"warnings"`
@@ -111,7 +111,7 @@ func PolicyStateOf(n *Entity, d *Definition) PolicyState {
 	return s
 }
 
-// Advice tells what is doubtful about a policy of the entity, and what follows from it.
+// Advice returns the warnings about a policy of the entity, and its consequences.
 func (d *Definition) Advice(p *policy.Policy) (warnings, consequences []string) {
 	lock := d.Properties.LockDuration.Std()
 	warnings = []string{}
@@ -144,13 +144,13 @@ func ParsePolicy(raw []byte) (*policy.Policy, error) {
 	return p, Invalid(err)
 }
 
-// setPolicy changes the policy of a copy of a definition. The revision that a
-// user names is the one he has seen, not one to store.
+// setPolicy changes the policy of a copy of a definition. The revision in the policy is
+// the one that the user has read; it is not stored.
 func (d *Definition) setPolicy(raw []byte) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) == nil && fields["revision"] != nil {
 		delete(fields, "revision")
-		raw, _ = json.Marshal(fields) // what was read can be written
+		raw, _ = json.Marshal(fields) // parsed JSON can be encoded
 	}
 	switch d.Kind {
 	case KindQueue:
@@ -164,8 +164,8 @@ func (d *Definition) setPolicy(raw []byte) {
 	}
 }
 
-// ClassName returns the name of the class that a message of the queue or subscription at
-// addr is in; none if it is in no class, or the entity is gone.
+// ClassName returns the name of the class of a message of the queue or subscription at
+// addr; empty if it is in no class, or the entity was deleted.
 func (c *Catalog) ClassName(addr string, class queue.Class) string {
 	n, _, err := c.Find(addr)
 	if err != nil || class == 0 {
@@ -177,8 +177,8 @@ func (c *Catalog) ClassName(addr string, class queue.Class) string {
 	return ""
 }
 
-// MarkClassified notes that the messages of a queue are classified by its policy;
-// queueserver.ErrSuperseded if that is another one by now.
+// MarkClassified records that the messages of a queue are classified by its policy;
+// queueserver.ErrSuperseded if the policy has changed again.
 func (c *Catalog) MarkClassified(ctx context.Context, n *Entity, classifier *Classifier) error {
 	return c.Change(ctx, func() error {
 		def := *n.Definition()
@@ -198,8 +198,8 @@ func (c *Catalog) MarkClassified(ctx context.Context, n *Entity, classifier *Cla
 	})
 }
 
-// Why returns how the message came by its class and level. A policy that has
-// changed since, and has not been applied yet, shows as a difference.
+// Why explains the class and level of the message. A policy that has changed since, and
+// has not been applied yet, shows as a difference.
 func (c *Classifier) Why(m *message.Message, d *queue.Delivery) string {
 	text := c.Policy.Why(&filter.Envelope{Message: m, IDs: newID})
 	if v := c.Classify(m); queue.Level(v.Level) != d.Level || queue.Class(v.Class) != d.Class {
@@ -208,8 +208,8 @@ func (c *Classifier) Why(m *message.Message, d *queue.Delivery) string {
 	return text
 }
 
-// ReplacePolicy gives a queue or subscription another policy; null takes it away. The new
-// one holds for the next message at once.
+// ReplacePolicy replaces the policy of a queue or subscription; null removes it. The new
+// one applies to the next message at once.
 func (c *Catalog) ReplacePolicy(ctx context.Context, addr string, raw []byte) (*Entity, error) {
 	p, err := ParsePolicy(raw)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// CreateQueue makes a queue and returns it with its defaults filled in.
+// CreateQueue creates a queue and returns it with its defaults filled in.
 func (c *Catalog) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
 	q = q.WithDefaults()
 	if q.Validate() != nil {
@@ -32,8 +32,8 @@ func (c *Catalog) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue
 	return q, err
 }
 
-// UpdateQueue changes a queue; what may not change is an entity.UpdateError.
-// Without a policy the one it has stays; null takes it away.
+// UpdateQueue changes a queue; a change of a fixed property is an entity.UpdateError.
+// Without a policy the present one stays; null removes it.
 func (c *Catalog) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
 	q = q.WithDefaults()
 	if q.Validate() != nil {
@@ -96,7 +96,7 @@ func (c *Catalog) DeleteQueue(ctx context.Context, name string) error {
 	})
 }
 
-// Pause suspends a queue or subscription, or lets it go on.
+// Pause suspends or resumes a queue or subscription.
 func (c *Catalog) Pause(ctx context.Context, addr string, p Pause) error {
 	return c.Change(ctx, func() error {
 		n, _, err := c.Find(addr)
@@ -109,7 +109,7 @@ func (c *Catalog) Pause(ctx context.Context, addr string, p Pause) error {
 	})
 }
 
-// Paused returns what of an entity is suspended.
+// Paused returns which operations of an entity are suspended.
 func (c *Catalog) Paused(addr string) (Pause, error) {
 	n, _, err := c.Find(addr)
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *Catalog) kind(name string, k Kind) (*Entity, error) {
 	return n, nil
 }
 
-// checkTarget refuses to forward to what does not exist, unless it was so before: a
-// target may be deleted, and made again. It is called within change.
+// checkTarget rejects forwarding to an entity that does not exist, unless the target is
+// unchanged: a target may be deleted and created again. It is called within Change.
 func (c *Catalog) checkTarget(before, to string) error {
 	if to == "" || entity.SameTarget(before, to) {
 		return nil
@@ -143,11 +143,11 @@ func (c *Catalog) checkTarget(before, to string) error {
 	return nil
 }
 
-// checkForwards refuses a forward to what does not exist, and one that leads back to
-// where it starts: the queue from, or the topic from whose subscription forwards. It
-// follows queues, and of topics all subscriptions, whatever their rules let through.
-// Forwarded dead letters are not followed: to come back after a while is what they
-// are used for. What was so before is not checked. It is called within change.
+// checkForwards rejects a forward to an entity that does not exist, and one that leads
+// back to where it starts: the queue from, or the topic from whose subscription forwards.
+// It follows queues, and of topics all subscriptions, whatever their rules match.
+// Forwarded dead letters are not followed: a later return is what they are used for. An
+// unchanged target is not checked. It is called within Change.
 func (c *Catalog) checkForwards(from, before, to string) error {
 	if entity.SameTarget(before, to) {
 		return nil
@@ -155,7 +155,7 @@ func (c *Catalog) checkForwards(from, before, to string) error {
 	if err := c.checkTarget(before, to); err != nil {
 		return err
 	}
-	var subs map[*Entity][]*Entity // by topic; made when the first topic is met
+	var subs map[*Entity][]*Entity // by topic; created when the first topic is found
 	seen := make(map[string]bool)
 	for next := []string{to}; len(next) > 0; {
 		target := next[0]

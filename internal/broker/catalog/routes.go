@@ -15,14 +15,15 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// routes are the rules of a topic's subscriptions, compiled. They are immutable:
-// a change of a rule makes new ones, effective for the next message.
+// routes are the rules of a topic's subscriptions, compiled. They are immutable: a change
+// of a rule creates new ones, effective for the next message.
 type routes struct {
 	set   *filter.RuleSet
 	rules []route
@@ -30,7 +31,7 @@ type routes struct {
 	spare sync.Pool // of *filter.Envelope
 }
 
-// view returns a message as rules see it, to be handed back with done.
+// view returns a message as rules see it, to be returned with done.
 func (rt *routes) view(m *message.Message, now time.Time) *filter.Envelope {
 	e, ok := rt.spare.Get().(*filter.Envelope)
 	if !ok {
@@ -40,7 +41,7 @@ func (rt *routes) view(m *message.Message, now time.Time) *filter.Envelope {
 	return e
 }
 
-// done takes a view back, and lets go of its message.
+// done recycles a view and releases its message.
 func (rt *routes) done(e *filter.Envelope) {
 	e.Forget()
 	rt.spare.Put(e)
@@ -55,10 +56,10 @@ type route struct {
 	from   entity.Rule    // what it was compiled from
 }
 
-// ruleNameProperty tells a consumer which rule's action shaped its copy.
+// ruleNameProperty is the property with the name of the rule whose action changed a copy.
 const ruleNameProperty = "RuleName"
 
-// Reasons for dead letters that routing gives.
+// The reasons of dead letters that routing sets.
 const (
 	reasonNoSession = "Session ID is null."
 	reasonNames     = "Name is too long."
@@ -66,9 +67,8 @@ const (
 	reasonFilter    = "FilterEvaluationException"
 )
 
-// compileRoutes compiles the rules of all subscriptions. Those that were there before
-// and have not changed, which are all but one as a rule, are taken over: to read them
-// all for each change would cost seconds in the end.
+// compileRoutes compiles the rules of all subscriptions. Unchanged rules, usually all but
+// one, are taken from before: compiling all of them for each change would take seconds.
 func compileRoutes(subs []*Entity, before *routes) (*routes, error) {
 	rt := &routes{subs: subs}
 	known := before.bySubscription()
@@ -123,12 +123,12 @@ func sameRule(a, b *entity.Rule) bool {
 	}
 	if a.Filter.Correlation == b.Filter.Correlation && len(a.Filter.Parameters)+len(b.Filter.Parameters)+
 		len(a.Action.Parameters)+len(b.Action.Parameters) == 0 {
-		return true // nearly all of them
+		return true // the usual case
 	}
 	return reflect.DeepEqual(a.Filter, b.Filter) && reflect.DeepEqual(a.Action, b.Action)
 }
 
-// compileRule compiles one rule, or says what is wrong with it.
+// compileRule compiles one rule, or returns what is wrong with it.
 func compileRule(r entity.Rule) (filter.Filter, *filter.Action, error) {
 	f, err := compileFilter(r.Filter)
 	if err != nil || r.Action.SQL == "" {
@@ -177,7 +177,7 @@ func parameters(values map[string]entity.Value) (filter.Params, error) {
 	}
 	params := make(filter.Params, len(values))
 	for name, v := range values {
-		fv, err := filter.ParseTyped(v.Type(), v.String())
+		fv, err := value.ParseTyped(v.Type(), v.String())
 		if err != nil {
 			return nil, fmt.Errorf("parameter %q: %w", name, err)
 		}
@@ -186,7 +186,7 @@ func parameters(values map[string]entity.Value) (filter.Params, error) {
 	return params, nil
 }
 
-// reroute compiles a topic's rules anew. It is called within change.
+// reroute compiles a topic's rules again. It is called within Change.
 func (c *Catalog) reroute(topic *Entity) error {
 	rt, err := compileRoutes(c.SubscriptionsOf(topic), topic.routes.Load())
 	if err != nil {
@@ -197,8 +197,8 @@ func (c *Catalog) reroute(topic *Entity) error {
 }
 
 // route adds the copies of message i to a request: one for each subscription with a
-// matching rule, and one for each matching rule that has an action. What these add is
-// counted.
+// matching rule, and one for each matching rule that has an action. The bytes that actions
+// add are counted.
 func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *SendOptions) {
 	rt, send := topic.routes.Load(), &p.Send
 	view := rt.view(send.Bodies[i], now)
@@ -229,28 +229,28 @@ func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *
 	w.deadLetter()
 }
 
-// routing is one message on its way into subscriptions.
+// routing is the routing of one message to subscriptions.
 type routing struct {
 	send   *queueserver.Send
 	out    *fanOut
 	source int // of send.Bodies
 	hops   uint8
-	origin queue.SeqNo // number of a message that was forwarded; zero is that in the topic
-	words  [16]uint64  // room for a bit for each of the first 1,024 subscriptions
+	origin queue.SeqNo // sequence number of a forwarded message; zero is that in the topic
+	words  [16]uint64  // a bit for each of the first 1,024 subscriptions
 
 	failures []failure       // at most one for each subscription
-	failed   map[*Entity]int // place in failures; nil without any
+	failed   map[*Entity]int // index in failures; nil without any
 }
 
-// failure is why a subscription cannot take a message.
+// failure is why a subscription cannot accept a message.
 type failure struct {
 	sub                 *Entity
 	reason, description string
 	more                int // rules that failed as well
 }
 
-// add gives a subscription a body. A subscription of sessions keeps a message
-// without one among its dead letters.
+// add adds a copy for a subscription. In a subscription with sessions a message without
+// one becomes a dead letter.
 func (w *routing) add(sub *Entity, part queueserver.SubQueue, body int) {
 	def := sub.Definition()
 	a := def.Arrival(w.send.Bodies[body], w.hops)
@@ -258,22 +258,22 @@ func (w *routing) add(sub *Entity, part queueserver.SubQueue, body int) {
 		w.dead(sub, reasonNoSession, "")
 		return
 	}
-	if err := checkNames(&a); err != nil { // a rule or the subscription's policy made it so
+	if err := checkNames(&a); err != nil { // a rule or the subscription's policy set the names
 		if part == queueserver.Main {
 			w.dead(sub, reasonNames, Text(err))
 			return
 		}
 		a.Session, a.InSession, a.Key = "", false, ""
 	}
-	a.NotBefore = time.Time{} // the topic has waited already
+	a.NotBefore = time.Time{} // the topic has delayed it already
 	a.Origin = cmp.Or(w.origin, queue.SeqNo(w.source+1))
 	w.send.Copies = append(w.send.Copies, queueserver.Copy{ID: sub.ID, SubQueue: part, Body: body, Arrival: a, Numbered: w.origin != 0, Revision: def.PolicyRevision})
 }
 
-// shaped gives a subscription the copy that a rule's action makes.
+// shaped adds the copy that a rule's action makes for a subscription.
 func (w *routing) shaped(sub *Entity, ro *route, view *filter.Envelope) {
 	source := w.send.Bodies[w.source]
-	if len(w.send.Copies) >= limits.Copies || !w.out.room(source.Size()) {
+	if len(w.send.Copies) >= limits.Copies || !w.out.allow(source.Size()) {
 		w.dead(sub, reasonSize, "the actions of rules make more copies of it than one operation may store")
 		return
 	}
@@ -293,8 +293,8 @@ func (w *routing) shaped(sub *Entity, ro *route, view *filter.Envelope) {
 	w.add(sub, queueserver.Main, len(w.send.Bodies)-1)
 }
 
-// dead notes that the message goes to the dead letters of a subscription: once,
-// whatever else goes wrong with it there.
+// dead records that the message becomes a dead letter of a subscription: once, whatever
+// else fails there.
 func (w *routing) dead(sub *Entity, reason, description string) {
 	if at, again := w.failed[sub]; again {
 		w.failures[at].more++
@@ -307,9 +307,9 @@ func (w *routing) dead(sub *Entity, reason, description string) {
 	w.failures = append(w.failures, failure{sub: sub, reason: reason, description: description})
 }
 
-// deadLetter gives the message to the dead letters of the subscriptions that cannot take
-// it. Those that have the same to say about it share one body, and so do those for
-// which there is no room to say it.
+// deadLetter adds the message to the dead letters of the subscriptions that cannot accept
+// it. Those with the same reason share one body, and so do those whose reason exceeds the
+// limit of added bytes.
 func (w *routing) deadLetter() {
 	if w.failures == nil {
 		return
@@ -321,7 +321,7 @@ func (w *routing) deadLetter() {
 		}
 		why := [2]string{f.reason, f.description}
 		body, known := bodies[why]
-		if !known && len(bodies) > 0 && !w.out.room(w.send.Bodies[w.source].Size()) {
+		if !known && len(bodies) > 0 && !w.out.allow(w.send.Bodies[w.source].Size()) {
 			f.description = ""
 			why = [2]string{f.reason, ""}
 			body, known = bodies[why]

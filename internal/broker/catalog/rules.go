@@ -50,9 +50,9 @@ func checkRule(r entity.Rule) error {
 	return nil
 }
 
-// checkActions refuses rules of a subscription, which may be new, if the topic would
-// have more rules with actions than it may: each makes a copy of every message that it
-// takes. Fewer than before are fine in any case. It is called within change.
+// checkActions rejects rules of a subscription, which may be new, if the topic would
+// exceed its limit of rules with actions: each makes a copy of every message that it
+// matches. Fewer than before are accepted in any case. It is called within Change.
 func (c *Catalog) checkActions(topic, sub *Entity, rules []entity.Rule) error {
 	next := actions(rules)
 	total := next
@@ -147,8 +147,8 @@ func (c *Catalog) DeleteRule(ctx context.Context, topic, sub, name string) error
 	})
 }
 
-// changeRules gives fn a copy of the rules and the place of the one named, and
-// makes what it returns effective. What is new among them has been checked.
+// changeRules calls fn with a copy of the rules and the index of the named one, and makes
+// the result effective. New rules have been checked.
 func (c *Catalog) changeRules(ctx context.Context, topic, sub, name string, fn func([]entity.Rule, int) ([]entity.Rule, error)) error {
 	return c.Change(ctx, func() error {
 		n, err := c.subscription(topic, sub)
@@ -175,8 +175,8 @@ func (c *Catalog) changeRules(ctx context.Context, topic, sub, name string, fn f
 	})
 }
 
-// date gives each rule the time at which it was made: that of the rule of its
-// name among those before, or now.
+// date sets the creation time of each rule: that of the rule of its name among those
+// before, or now.
 func date(rules, before []entity.Rule) {
 	now := time.Now().UTC()
 	for i := range rules {
@@ -192,7 +192,7 @@ func ruleIndex(rules []entity.Rule, name string) int {
 	return slices.IndexFunc(rules, func(r entity.Rule) bool { return entity.Key(r.Name) == name })
 }
 
-// RuleMatch says what one rule would do with a message.
+// RuleMatch is the result of one rule for a message.
 type RuleMatch struct {
 	Subscription string `json:"subscription"`
 	Rule         string `json:"rule"`
@@ -200,7 +200,7 @@ type RuleMatch struct {
 	Why          string `json:"why"`
 }
 
-// MatchRules says which subscriptions of a topic would take a message, and why.
+// MatchRules returns which subscriptions of a topic match a message, and why.
 func (c *Catalog) MatchRules(ctx context.Context, topic string, m *message.Message) ([]RuleMatch, error) {
 	t, err := c.kind(topic, KindTopic)
 	if err != nil {

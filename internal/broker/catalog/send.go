@@ -15,9 +15,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// sendRequest is a batch on its way into a shard. There is one for every message, so they
-// are used again: a request belongs to the shard from when it was sent until the shard
-// calls Done, which is the last it does with it.
+// sendRequest is a batch that is being sent to a shard. There is one for every message,
+// so they are recycled. A request belongs to the shard from when it was sent until the
+// shard calls Done, which is its last use.
 type sendRequest struct {
 	queueserver.Send
 	c    *Catalog
@@ -26,7 +26,7 @@ type sendRequest struct {
 	done func([]queue.SeqNo, error)
 	out  fanOut
 
-	// Room for what a single message needs.
+	// The memory for a single message.
 	body [1]*message.Message
 	copy [1]queueserver.Copy
 }
@@ -47,9 +47,8 @@ func (c *Catalog) newSend(batch []*message.Message, done func([]queue.SeqNo, err
 	return p
 }
 
-// answer tells the sender what became of its batch. A batch that was classified by a
-// policy which was replaced meanwhile is sent once more: by now the definitions have the
-// new one.
+// answer reports the result to the sender. A batch that was classified by a policy which
+// was replaced meanwhile is sent once more: by now the definitions have the new one.
 func (p *sendRequest) answer(seqs []queue.SeqNo, err error) {
 	if errors.Is(err, queueserver.ErrSuperseded) {
 		n, o, done, batch := p.n, p.o, p.done, slices.Clone(p.Bodies[:p.out.source])
@@ -61,45 +60,45 @@ func (p *sendRequest) answer(seqs []queue.SeqNo, err error) {
 	p.free()
 }
 
-// free keeps the request for another batch.
+// free recycles the request.
 func (p *sendRequest) free() {
 	p.Send = queueserver.Send{Done: p.Done}
 	p.n, p.o, p.done, p.body, p.copy = nil, SendOptions{}, nil, [1]*message.Message{}, [1]queueserver.Copy{}
 	p.c.sends.Put(p)
 }
 
-// largestMessage is what fits into a block of the journal, with room to spare for
-// what the broker writes into a dead letter.
+// largestMessage fits into a segment of the journal, with space for the properties that
+// the broker writes into a dead letter.
 const largestMessage = 60 << 20
 
-// MaxMessage is the size in bytes of the largest message that the entity takes.
+// MaxMessage is the size in bytes of the largest message that the entity accepts.
 func (d *Definition) MaxMessage() int64 {
 	return min(d.Properties.MaxMessageSizeInKilobytes<<10, largestMessage)
 }
 
-// SendOptions say where the messages of a batch come from.
+// SendOptions describe the origin of the messages of a batch.
 type SendOptions struct {
 	// Settle, if not zero, is the message of the same shard that the batch
 	// replaces.
 	Settle queueserver.Locked
 	// Hops is how often the messages were forwarded before.
 	Hops uint8
-	// Origin is the number that a forwarded message was first given; zero is none.
+	// Origin is the first sequence number of a forwarded message; zero is none.
 	Origin queue.SeqNo
-	// Held says that the messages have waited for their time already and are no
-	// duplicates: a queue takes them at once, and a topic need not hold them.
+	// Held says that the messages were stored before, are due, and are no duplicates: a
+	// queue accepts them at once, and a topic publishes them at once.
 	Held bool
 }
 
 // Send stores a batch in a queue, or publishes it to a topic. It never blocks; done is
-// called once, when the batch is durable or refused.
+// called once, when the batch is durable or rejected.
 func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done func([]queue.SeqNo, error)) {
 	def := n.Definition()
 	now := c.clock.Now()
 	n.Touch(now)
 	err := def.sendable()
 	if own := o.Settle != (queueserver.Locked{}) && o.Settle.ID == n.ID; err == nil && !own {
-		err = def.fits(batch) // what a topic has held fitted when it came
+		err = def.fits(batch) // messages that a topic stored were checked when they arrived
 	}
 	if err != nil {
 		done(nil, err)
@@ -139,10 +138,10 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 	}
 }
 
-// sendable reports whether the entity takes messages at present.
+// sendable reports whether the entity accepts messages at present.
 func (d *Definition) sendable() error {
 	if d.Paused.Sending || !d.Properties.Status.CanSend() {
-		return fmt.Errorf("%w: %q takes no messages", ErrDisabled, d.Properties.Name)
+		return fmt.Errorf("%w: sending to %q is disabled", ErrDisabled, d.Properties.Name)
 	}
 	return nil
 }
@@ -158,8 +157,8 @@ func (d *Definition) fits(batch []*message.Message) error {
 	return nil
 }
 
-// keeps reports whether a topic has to hold a message before it is routed: one
-// that is scheduled, or may be a duplicate.
+// keeps reports whether a topic has to store a message before it is routed: one that is
+// scheduled, or may be a duplicate.
 func (d *Definition) keeps(m *message.Message, now time.Time) bool {
 	if d.Properties.RequiresDuplicateDetection {
 		return true
@@ -168,7 +167,7 @@ func (d *Definition) keeps(m *message.Message, now time.Time) bool {
 	return ok && at.After(now)
 }
 
-// Arrival reads from a message what its queue needs to know.
+// Arrival returns what a queue needs of a message.
 func (d *Definition) Arrival(m *message.Message, hops uint8) queue.Arrival {
 	v := d.Classifier.Classify(m)
 	if hops == 0 && d.Classifier.Policy.UnknownPriority(m, v) {
@@ -179,8 +178,8 @@ func (d *Definition) Arrival(m *message.Message, hops uint8) queue.Arrival {
 		TTL: Lifetime(m), Hops: hops,
 	}
 	a.Session, a.InSession = m.SessionID()
-	if lent, ok := m.Inherited(); ok && d.Classifier.Policy.LevelOrder != ordering.Lifo { // there age is no merit
-		a.OrderTime = lent.Since
+	if inherited, ok := m.Inherited(); ok && d.Classifier.Policy.LevelOrder != ordering.Lifo { // under lifo its own arrival time counts
+		a.OrderTime = inherited.Since
 	}
 	if d.Properties.RequiresDuplicateDetection {
 		a.MessageID = m.MessageIDString()
@@ -191,8 +190,8 @@ func (d *Definition) Arrival(m *message.Message, hops uint8) queue.Arrival {
 	return a
 }
 
-// Lifetime is how long a message asks to live; zero is as long as its queue lets
-// it. Lifetimes beyond what the header can hold come as two times.
+// Lifetime returns the time to live that a message has; zero is that of its queue. A time
+// that the header cannot represent is in two properties.
 func Lifetime(m *message.Message) time.Duration {
 	if from := m.CreationTime(); !from.IsZero() {
 		if to := m.AbsoluteExpiry(); to.After(from) {

@@ -8,13 +8,13 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Disposition is what a consumer decides about a message.
+// Disposition is how a consumer settles a message.
 type Disposition = queueserver.Disposition
 
 // The dispositions.
 const (
 	Complete   = queueserver.Complete
-	Abandon    = queueserver.Abandon // failed: counts toward the dead letters
+	Abandon    = queueserver.Abandon // failed: counts toward the limit of deliveries
 	Release    = queueserver.Release // not started: does not count
 	Defer      = queueserver.Defer
 	DeadLetter = queueserver.Reject
@@ -30,13 +30,13 @@ type Outcome struct {
 	Properties []message.Change
 }
 
-// Settle decides about messages of one of the queues. It never blocks and does not keep
-// tokens; done gets nil if every token was good, else an error or nil for each. Without a
-// done nobody waits for it, and it may take a moment longer.
+// Settle settles messages of one of the queues. It never blocks and does not retain
+// tokens; done gets nil if every token was valid, else an error or nil for each. Without a
+// done the settlement has no acknowledgement and may be delayed.
 func (n *Entity) Settle(part queueserver.SubQueue, tokens []queue.Token, o Outcome, done func([]error)) {
 	refuse := func(err error) {
 		if done == nil {
-			return // nobody waits: the locks run out
+			return // there is no acknowledgement: the locks expire
 		}
 		errs := make([]error, len(tokens))
 		for i := range errs {
@@ -52,7 +52,7 @@ func (n *Entity) Settle(part queueserver.SubQueue, tokens []queue.Token, o Outco
 	}
 	x := new(struct {
 		queueserver.Settle
-		one [1]queue.Token // room for a single token
+		one [1]queue.Token // memory for a single token
 	})
 	op := &x.Settle
 	*op = queueserver.Settle{

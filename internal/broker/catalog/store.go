@@ -7,14 +7,14 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Stored is a definition as a Store keeps it, and how the queues of the entity are set.
+// Stored is a definition in a Store, with the settings of the queues of the entity.
 type Stored struct {
 	Meta     []byte
-	Sessions bool // messages belong to sessions; decided when the entity is made
+	Sessions bool // messages have sessions; fixed when the entity is created
 	Configs  map[queueserver.SubQueue]queue.Config
 }
 
-// Store is where definitions are durable. What a method has done is durable when it
+// Store is where definitions are durable. The effect of a method is durable when it
 // returns.
 type Store interface {
 	// Load returns the definitions that a shard had when it was opened.
@@ -25,8 +25,8 @@ type Store interface {
 	Delete(ns ...*Entity) error
 }
 
-// shardStore keeps a definition in the shard of its entity, in one group with what the
-// change means for the queues.
+// shardStore stores a definition in the shard of its entity, in one group with the changes
+// of its queues.
 type shardStore struct{}
 
 func (shardStore) Load(s *queueserver.Shard) []queueserver.Definition { return s.Definitions() }

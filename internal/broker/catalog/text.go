@@ -9,12 +9,12 @@ import (
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
-// maxTextErrors is how many errors in one Text looks at: there may be one for each
-// message of a request, and nobody reads them all.
+// maxTextErrors is how many errors in one error Text visits: there may be one for each
+// message of a request.
 const maxTextErrors = 100
 
-// Text returns what an error says, for those who do not know our packages: without
-// their names, with which the errors in it begin.
+// Text returns the text of an error for users: without the package names with which the
+// errors in it begin.
 func Text(err error) string {
 	text, left := err.Error(), maxTextErrors
 	var strip func(error)
@@ -30,7 +30,7 @@ func Text(err error) string {
 			_, rest, _ := strings.Cut(said, ": ")
 			text = strings.Replace(text, said, rest, 1)
 		}
-		switch e := err.(type) { //nolint:errorlint // it takes the chain apart, as errors.Is does
+		switch e := err.(type) { //nolint:errorlint // it walks the chain, as errors.Is does
 		case interface{ Unwrap() error }:
 			strip(e.Unwrap())
 		case interface{ Unwrap() []error }:

@@ -11,11 +11,11 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// AlertsTopic is the topic on which the broker tells of objectives whose state
-// has changed. It comes into being with its first subscription.
+// AlertsTopic is the topic to which the broker publishes alerts. It is created with its
+// first subscription.
 const AlertsTopic = "$alerts"
 
-// CreateTopic makes a topic and returns it with its defaults filled in.
+// CreateTopic creates a topic and returns it with its defaults filled in.
 func (c *Catalog) CreateTopic(ctx context.Context, t entity.Topic) (entity.Topic, error) {
 	t = t.WithDefaults()
 	if err := t.Validate(); err != nil {
@@ -30,15 +30,14 @@ func (c *Catalog) CreateTopic(ctx context.Context, t entity.Topic) (entity.Topic
 	return t, err
 }
 
-// createTopic makes a topic whose name is not looked at. It is called within
-// change.
+// createTopic creates a topic whose name is not checked. It is called within Change.
 func (c *Catalog) createTopic(t entity.Topic) error {
 	n := &Entity{Kind: KindTopic, Path: t.Name, Shard: c.shardFor(t.Name)}
 	n.routes.Store(&routes{set: compiledNothing})
 	return c.create(n, &Definition{Kind: KindTopic, Topic: &t})
 }
 
-// UpdateTopic changes a topic; what may not change is an entity.UpdateError.
+// UpdateTopic changes a topic; a change of a fixed property is an entity.UpdateError.
 func (c *Catalog) UpdateTopic(ctx context.Context, t entity.Topic) (entity.Topic, error) {
 	t = t.WithDefaults()
 	if err := t.Validate(); err != nil {
@@ -108,8 +107,8 @@ func (c *Catalog) SubscriptionsOf(topic *Entity) []*Entity {
 	return slices.DeleteFunc(subs, func(n *Entity) bool { return n.Topic != topic })
 }
 
-// CreateSubscription makes a subscription with its rules: those of s, or one
-// that takes everything.
+// CreateSubscription creates a subscription with its rules: those of s, or one that
+// matches every message.
 func (c *Catalog) CreateSubscription(ctx context.Context, topic string, s entity.Subscription) (entity.Subscription, error) {
 	s = s.WithDefaults()
 	if err := checkSubscription(s); err != nil {
@@ -153,8 +152,8 @@ func (c *Catalog) CreateSubscription(ctx context.Context, topic string, s entity
 	return s, err
 }
 
-// UpdateSubscription changes a subscription; without Rules they stay as they are,
-// and so does its policy without one.
+// UpdateSubscription changes a subscription; without Rules they stay as they are, and so
+// does its policy without one.
 func (c *Catalog) UpdateSubscription(ctx context.Context, topic string, s entity.Subscription) (entity.Subscription, error) {
 	s = s.WithDefaults()
 	if err := checkSubscription(s); err != nil {
@@ -227,8 +226,8 @@ func (c *Catalog) DeleteSubscription(ctx context.Context, topic, name string) er
 		if err != nil {
 			return err
 		}
-		// Until the rules are compiled anew, publishers still choose the
-		// subscription; the shard leaves their copies out.
+		// Until the rules are compiled again, publishers still choose the subscription; the
+		// shard ignores their copies.
 		if err := c.remove(n); err != nil {
 			return err
 		}
@@ -243,8 +242,8 @@ func (c *Catalog) subscription(topic, name string) (*Entity, error) {
 	return c.kind(entity.SubscriptionPath(topic, name), KindSubscription)
 }
 
-// ensureSystemTopic makes the topics of the broker itself when they are first needed. It
-// is called within change.
+// ensureSystemTopic creates the topics of the broker itself when they are first needed. It
+// is called within Change.
 func (c *Catalog) ensureSystemTopic(topic string) error {
 	if entity.Key(topic) != AlertsTopic || c.Entity(topic) != nil {
 		return nil

@@ -9,7 +9,7 @@
 //  1. A job never runs beside itself.
 //  2. A job that is woken while it runs, runs once more: a wake-up is never lost.
 //  3. Each kind of jobs has a bounded number of workers of its own, so that a job that
-//     blocks holds up no job of another kind.
+//     blocks delays no job of another kind.
 //
 // # Concurrency
 //
@@ -18,5 +18,5 @@
 //
 // # Not here
 //
-// What the jobs do: the packages below this one, and package broker.
+// What the jobs do: the packages below this one.
 package jobs

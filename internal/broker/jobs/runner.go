@@ -14,25 +14,24 @@ import (
 type Job interface {
 	// Name is that of the kind of job, under which its figures are counted.
 	Name() string
-	// Run does a bounded piece of the work and tells when it wants to run again. It is
-	// never called beside itself. An error is counted, and reported by the job itself.
+	// Run does a bounded piece of the work and returns when to run again. It is never called
+	// beside itself. An error is counted, and reported by the job itself.
 	Run(ctx context.Context) (Next, error)
 }
 
-// Finisher is a Job with something left to do at the end, when no job runs any more.
+// Finisher is a Job with work at the end, when no job runs any more.
 type Finisher interface {
 	Job
 	Finish(ctx context.Context)
 }
 
-// Next is when a job wants to run again, if it is not woken before. The zero value is
-// never.
+// Next is when a job runs again, if it is not woken before. The zero value is never.
 type Next struct {
 	again bool
 	after time.Duration
 }
 
-// Again has a job run again after those that wait already.
+// Again has a job run again after those that are queued already.
 func Again() Next { return Next{again: true} }
 
 // After has a job run again after a time.
@@ -41,7 +40,7 @@ func After(d time.Duration) Next { return Next{after: d} }
 // Stat are the figures of all jobs of one kind since the start.
 type Stat struct {
 	Name         string
-	Jobs         int // that there are
+	Jobs         int // in total
 	Waiting      int // for a worker
 	Running      int
 	Runs, Errors uint64
@@ -49,11 +48,11 @@ type Stat struct {
 	Longest      time.Duration
 }
 
-// Runner runs jobs. A job that is woken gets in the line of its kind, and a worker, a
-// goroutine that lives as long as the line is not empty, runs it. Each kind has at most
-// as many workers as Limit says, however many jobs there are; beyond that the jobs take
-// turns. So a job that blocks holds up no job of another kind, and none of its own as
-// long as there are workers left.
+// Runner runs jobs. A job that is woken is queued with its kind, and a worker, a goroutine
+// that exists while the queue is not empty, runs it. Each kind has at most as many workers
+// as Limit says, however many jobs there are; beyond that the jobs take turns. So a job
+// that blocks delays no job of another kind, and none of its own while there are free
+// workers.
 type Runner struct {
 	mu      sync.Mutex
 	handles map[*Handle]bool // guarded by mu
@@ -68,8 +67,8 @@ type Runner struct {
 type kind struct {
 	Stat
 	limit int       // workers at most
-	busy  int       // workers that there are
-	line  []*Handle // woken, and without a worker
+	busy  int       // workers at present
+	queue []*Handle // woken, and without a worker
 }
 
 // New returns a runner without jobs.
@@ -106,7 +105,7 @@ type state uint8
 
 const (
 	idle       state = iota
-	lined            // in the line
+	queued           // queued
 	running          // with a worker
 	wokenAgain       // with a worker, and woken meanwhile
 	stopped          // never runs again
@@ -122,7 +121,7 @@ func (r *Runner) Add(j Job) *Handle {
 	return h
 }
 
-// Wake has the job run soon; once more, if it runs at this moment. It never blocks.
+// Wake has the job run; once more, if it runs at this moment. It never blocks.
 func (h *Handle) Wake() {
 	r := h.r
 	r.mu.Lock()
@@ -146,7 +145,7 @@ func (h *Handle) WakeAfter(d time.Duration) {
 	}
 }
 
-// Stop takes the job away. A run that is under way goes on to its end.
+// Stop removes the job. A run that is in progress is completed.
 func (h *Handle) Stop() {
 	r := h.r
 	r.mu.Lock()
@@ -154,8 +153,8 @@ func (h *Handle) Stop() {
 	if h.state == stopped {
 		return
 	}
-	if h.state == lined {
-		h.kind.line = slices.DeleteFunc(h.kind.line, func(o *Handle) bool { return o == h })
+	if h.state == queued {
+		h.kind.queue = slices.DeleteFunc(h.kind.queue, func(o *Handle) bool { return o == h })
 		h.kind.Waiting--
 	}
 	h.endWait()
@@ -164,7 +163,7 @@ func (h *Handle) Stop() {
 	h.kind.Jobs--
 }
 
-// endWait forgets the time for which the job waits. The caller has mu.
+// endWait stops the timer of the job. The caller has mu.
 func (h *Handle) endWait() {
 	if h.timer != nil {
 		h.timer.Stop()
@@ -172,15 +171,15 @@ func (h *Handle) endWait() {
 	}
 }
 
-// join puts a job at the end of the line. The caller has mu.
+// join queues a job. The caller has mu.
 func (r *Runner) join(h *Handle) {
-	h.state = lined
-	h.kind.line = append(h.kind.line, h)
+	h.state = queued
+	h.kind.queue = append(h.kind.queue, h)
 	h.kind.Waiting++
 	r.hire(h.kind)
 }
 
-// hire starts a worker if there may be one more. The caller has mu; Run waits for the
+// hire starts a worker unless the limit is reached. The caller has mu; Run waits for the
 // worker.
 func (r *Runner) hire(k *kind) {
 	if r.running && k.busy < k.limit {
@@ -190,12 +189,12 @@ func (r *Runner) hire(k *kind) {
 	}
 }
 
-// Run lets the jobs run until ctx ends, and returns when none does.
+// Run runs the jobs until ctx ends, and returns when none runs.
 func (r *Runner) Run(ctx context.Context) {
 	r.mu.Lock()
 	r.running, r.ctx = true, ctx
 	for _, k := range r.kinds {
-		for range k.line {
+		for range k.queue {
 			r.hire(k)
 		}
 	}
@@ -217,7 +216,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// work runs the jobs of a kind that are in line until there is none.
+// work runs the queued jobs of a kind until there is none.
 func (r *Runner) work(ctx context.Context, k *kind) {
 	for h := r.next(k); h != nil; h = r.next(k) {
 		began := time.Now()
@@ -226,24 +225,24 @@ func (r *Runner) work(ctx context.Context, k *kind) {
 	}
 }
 
-// next takes the first job out of the line. Without one the worker is done.
+// next removes the first job from the queue. Without one the worker ends.
 func (r *Runner) next(k *kind) *Handle {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(k.line) == 0 || !r.running {
+	if len(k.queue) == 0 || !r.running {
 		k.busy--
 		return nil
 	}
-	h := k.line[0]
-	k.line[0] = nil
-	k.line = k.line[1:]
+	h := k.queue[0]
+	k.queue[0] = nil
+	k.queue = k.queue[1:]
 	h.state = running
 	k.Waiting--
 	k.Running++
 	return h
 }
 
-// finish counts a run, and has the job run again if it is to.
+// finish counts a run, and queues the job again if it has to run again.
 func (r *Runner) finish(h *Handle, next Next, took time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -270,8 +269,8 @@ func (k *kind) count(took time.Duration, err error) {
 	}
 }
 
-// Do runs work that its caller waits for, on the goroutine of the caller, and counts it
-// as a run of a kind of jobs.
+// Do runs work that its caller waits for, on the goroutine of the caller, and counts it as
+// a run of a kind of jobs.
 func (r *Runner) Do(name string, fn func() error) error {
 	r.mu.Lock()
 	k := r.kind(name)

@@ -118,7 +118,7 @@ func policyCheck(t *cli.Target) *cobra.Command {
 		Use: "check FILE", Short: "Find faults in a policy and say what follows from it",
 		Long: `Find the faults of a policy, or of every policy in a configuration file, with their
 lines, and say in words what follows from it: who is served when, how long each class
-can be passed over, who is turned away first. No broker is needed.`,
+can be passed over, which is rejected first. No broker is needed.`,
 		Args: cli.Exactly("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error { return checkPolicy(t, args[0], lock) },
 	}

@@ -7,11 +7,11 @@
 //
 // # Invariants
 //
-//  1. Written and Live of a Liveness are the sums over its blocks.
-//  2. A block without live bodies is forgotten only when Keep leaves it out.
+//  1. Written and Live of a Liveness are the sums over its segments.
+//  2. A segment without live bodies is forgotten only when Keep leaves it out.
 //
 // # Files
 //
-//	liveness.go  bytes written and referred to in each block; which to keep or to empty
+//	liveness.go  bytes written and referred to in each segment; which to keep or to empty
 //	policy.go    when a snapshot is taken
 package retention

@@ -7,7 +7,7 @@ import "github.com/triagemq/triagemq/internal/journal"
 // State is what the decision to take a snapshot depends on.
 //
 // A snapshot costs its size S in writing and gains two things: the shard's own
-// history before it need not be replayed, and blocks that hold nothing alive can
+// history before it need not be replayed, and segments that hold nothing alive can
 // be freed. A shard looks at what it wrote itself, at what it keeps without need,
 // and, if its history begins first, at how much of everybody's log it holds back:
 //
@@ -18,7 +18,7 @@ import "github.com/triagemq/triagemq/internal/journal"
 //	                              shards
 //
 // A is Options.SnapshotAfter. While the shard is quiet it is an eighth of that, and
-// at most two blocks: a small disk has small ones, and what a drained store keeps is
+// at most two segments: a small disk has small ones, and what a drained store keeps is
 // a small part of it. What snapshots write counts in none of the first two, and a round of snapshots by all
 // shards writes T: after it the third is at most T until T + A more bytes have come.
 // So snapshots never trigger each other, and an idle broker comes to rest.
@@ -26,7 +26,7 @@ import "github.com/triagemq/triagemq/internal/journal"
 // While the disk is full a snapshot is paid for out of the reserve, and the only
 // thing that counts is what it frees. C is S and the bodies that it moves:
 //
-//	gain    >= C + max(C/8, A/64) bytes of blocks in which nothing of the shard is
+//	gain    >= C + max(C/8, A/64) bytes of segments in which nothing of the shard is
 //	                              alive, or which are kept because of it
 //	space   >= C + C/8            it can be finished
 //
@@ -36,22 +36,22 @@ import "github.com/triagemq/triagemq/internal/journal"
 //
 // The bound on what is written: for each byte that a shard appends, half a byte of
 // its snapshots by the first rule, half by the second (a byte is freed once), one
-// by the third, and one of bodies moved, because a block is given up only while
+// by the third, and one of bodies moved, because a segment is given up only while
 // less than half of it lives, or of the share of each shard that keeps it. A broker writes at most four times what its clients
 // make it write, and typically 1.1 times.
 type State struct {
-	After   uint64 // Options.SnapshotAfter
-	Block   uint64 // size of a block of the log
-	Own     uint64 // bytes of records since the last snapshot began, its own not counted
-	Size    uint64 // of a snapshot: S
-	Garbage uint64 // bytes of bodies freed since the last snapshot began
-	Written uint64 // bytes in the blocks that the shard keeps
-	Live    uint64 // of them
-	Log     journal.Usage
-	Quiet   bool   // the shard has written nothing for a while
-	Full    bool   // the disk is full
-	Gain    uint64 // while it is: the bytes that a snapshot frees
-	Moved   uint64 // and those of the bodies that it moves
+	After       uint64 // Options.SnapshotAfter
+	SegmentSize uint64 // of the log
+	Own         uint64 // bytes of records since the last snapshot began, its own not counted
+	Size        uint64 // of a snapshot: S
+	Garbage     uint64 // bytes of bodies freed since the last snapshot began
+	Written     uint64 // bytes in the segments that the shard keeps
+	Live        uint64 // of them
+	Log         journal.Usage
+	Quiet       bool   // the shard has written nothing for a while
+	Full        bool   // the disk is full
+	Gain        uint64 // while it is: the bytes that a snapshot frees
+	Moved       uint64 // and those of the bodies that it moves
 }
 
 // ShouldSnapshot reports whether it is time for a snapshot.
@@ -62,7 +62,7 @@ func (u State) ShouldSnapshot() bool {
 	}
 	after := u.After
 	if u.Quiet {
-		after = min(after/8, 2*u.Block)
+		after = min(after/8, 2*u.SegmentSize)
 	}
 	need := max(after, 2*u.Size)
 	return u.Own >= need ||
@@ -73,9 +73,9 @@ func (u State) ShouldSnapshot() bool {
 // ReservedSnapshots is how many snapshots fit into what is reserved.
 const ReservedSnapshots = 2
 
-// Spare returns how many bytes there are that nobody has reserved. A shard may move
+// Spare returns how many bytes no claim has reserved. A shard may move
 // bodies into half of them, since consumers need some meanwhile, and of that its part,
-// since all shards that keep old blocks may do so at once. If they took more, none could
+// since all shards that keep old segments may do so at once. If they took more, none could
 // finish its snapshot, nor could a consumer settle, and nothing would ever be freed.
 func Spare(log journal.Usage) uint64 {
 	reserved := log.Reserved + log.Reserved/8

@@ -65,7 +65,7 @@ func recordsOfAnySize(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var want []entry
-	for _, size := range []int{0, 1, 7, 8, 9, 500, 4071, 4072, 4073, 4096, 5000, int(o.BlockSize / 2)} {
+	for _, size := range []int{0, 1, 7, 8, 9, 500, 4071, 4072, 4073, 4096, 5000, int(o.SegmentSize / 2)} {
 		b := make([]byte, size)
 		for i := range b {
 			b[i] = byte(rng.Uint32())
@@ -101,7 +101,7 @@ func readMany(t *testing.T, s Store) {
 	pending := o.add(t, "three")
 	reads := []journal.Read{
 		{At: stored[1].at, Buf: []byte("a ")}, {At: 0}, {At: pending[0].at}, {At: stored[0].at, Buf: []byte("b ")},
-		{At: stored[0].at + 1000*journal.Position(o.BlockSize)}, {At: stored[0].at},
+		{At: stored[0].at + 1000*journal.Position(o.SegmentSize)}, {At: stored[0].at},
 	}
 	o.j.Read(t.Context(), reads)
 	for i, want := range []string{"a " + stored[1].payload, "", "three", "b one", "", "one"} {
@@ -119,7 +119,7 @@ func readMany(t *testing.T, s Store) {
 func unknownIsGone(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	e := o.add(t, "only")
-	for _, at := range []journal.Position{0, e[0].at + 1000*journal.Position(o.BlockSize)} {
+	for _, at := range []journal.Position{0, e[0].at + 1000*journal.Position(o.SegmentSize)} {
 		if got, err := journal.ReadOne(t.Context(), o.j, at, nil); !errors.Is(err, journal.ErrFreed) {
 			t.Errorf("read at %d: %q, %v, want %v", at, got, err, journal.ErrFreed)
 		}
@@ -128,10 +128,10 @@ func unknownIsGone(t *testing.T, s Store) {
 
 func groupTooLarge(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
-	half := make([]byte, o.BlockSize/2)
+	half := make([]byte, o.SegmentSize/2)
 	err := o.j.Append(o.Claim, &journal.Group{Records: [][]byte{half, half, half}, At: make([]journal.Position, 3)})
 	if !errors.Is(err, journal.ErrTooLarge) {
-		t.Fatalf("append of one and a half blocks: %v, want %v", err, journal.ErrTooLarge)
+		t.Fatalf("append of one and a half segments: %v, want %v", err, journal.ErrTooLarge)
 	}
 	want := o.add(t, "small")
 	s.Settle(t)

@@ -79,41 +79,41 @@ func replayStartsAtFrom(t *testing.T, s Store) {
 	wantEntries(t, got, all[2:])
 }
 
-func keptBlocksCanBeRead(t *testing.T, s Store) {
+func keptSegmentsCanBeRead(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
-	all := o.fill(t, o.Block(o.add(t, "first")[0].at)+8)
+	all := o.fill(t, o.Segment(o.add(t, "first")[0].at)+8)
 	last := all[len(all)-1]
 	var kept []entry
-	var blocks []uint64
+	var segments []uint64
 	for _, e := range all {
-		if b := o.Block(e.at); b%2 == 0 && b < o.Block(last.at) {
+		if b := o.Segment(e.at); b%2 == 0 && b < o.Segment(last.at) {
 			kept = append(kept, e)
-			if len(blocks) == 0 || blocks[len(blocks)-1] != b {
-				blocks = append(blocks, b)
+			if len(segments) == 0 || segments[len(segments)-1] != b {
+				segments = append(segments, b)
 			}
 		}
 	}
-	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: last.at, Blocks: blocks}); err != nil {
+	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: last.at, Segments: segments}); err != nil {
 		t.Fatal(err)
 	}
-	o.fill(t, o.Block(last.at)+8) // time to use freed blocks again
+	o.fill(t, o.Segment(last.at)+8) // time to use freed segments again
 	o.wantRead(t, kept...)
 	s.Settle(t)
 	o, _ = claim(t, s.Open(t), 1)
 	o.wantRead(t, kept...)
 }
 
-func blocksAreFreed(t *testing.T, s Store) {
+func segmentsAreFreed(t *testing.T, s Store) {
 	j := s.Open(t)
 	o, _ := claim(t, j, 1)
-	all := o.fill(t, o.Block(o.add(t, "first")[0].at)+8)
+	all := o.fill(t, o.Segment(o.add(t, "first")[0].at)+8)
 	last := all[len(all)-1]
 	if err := j.Truncate(t.Context(), o.Claim, journal.Retain{From: last.at}); err != nil {
 		t.Fatal(err)
 	}
-	o.fill(t, o.Block(last.at)+8)
+	o.fill(t, o.Segment(last.at)+8)
 	for _, e := range all {
-		// Freed "now or later": the record is there or it is gone, and never
+		// Freed "now or later": the record is there or it was freed, and never
 		// anything else.
 		got, err := journal.ReadOne(t.Context(), j, e.at, nil)
 		if err != nil && !errors.Is(err, journal.ErrFreed) || err == nil && string(got) != e.payload {
@@ -121,13 +121,13 @@ func blocksAreFreed(t *testing.T, s Store) {
 		}
 	}
 	if _, err := journal.ReadOne(t.Context(), j, all[0].at, nil); !errors.Is(err, journal.ErrFreed) {
-		t.Errorf("first record, sixteen blocks ago: %v, want %v", err, journal.ErrFreed)
+		t.Errorf("first record, sixteen segments ago: %v, want %v", err, journal.ErrFreed)
 	}
 }
 
 func truncationSurvives(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
-	all := o.fill(t, o.Block(o.add(t, "first")[0].at)+4)
+	all := o.fill(t, o.Segment(o.add(t, "first")[0].at)+4)
 	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: all[len(all)-1].at}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,15 +139,15 @@ func truncationSurvives(t *testing.T, s Store) {
 func keepGoneIsRefused(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	first := o.add(t, "first")[0]
-	all := o.fill(t, o.Block(first.at)+4)
+	all := o.fill(t, o.Segment(first.at)+4)
 	last := all[len(all)-1]
 	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: last.at}); err != nil {
 		t.Fatal(err)
 	}
-	o.fill(t, o.Block(last.at)+8)
-	keep := journal.Retain{From: last.at, Blocks: []uint64{o.Block(first.at)}}
+	o.fill(t, o.Segment(last.at)+8)
+	keep := journal.Retain{From: last.at, Segments: []uint64{o.Segment(first.at)}}
 	if err := o.j.Truncate(t.Context(), o.Claim, keep); !errors.Is(err, journal.ErrFreed) {
-		t.Errorf("keep a block that is gone: %v, want %v", err, journal.ErrFreed)
+		t.Errorf("keep a segment that was freed: %v, want %v", err, journal.ErrFreed)
 	}
 	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: first.at}); err == nil {
 		t.Error("keep from a place before the last one: no error")

@@ -11,7 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 )
 
-// wantEnded checks that a claim that has ended writes nothing and is told so.
+// wantEnded checks that a claim that has ended writes nothing and gets ErrFenced.
 func (o owner) wantEnded(t *testing.T, s Store, watched *statuses, keep journal.Retain) {
 	t.Helper()
 	if st := o.j.Status(o.Claim); !errors.Is(st.Err, journal.ErrFenced) {
@@ -54,7 +54,7 @@ func releasedWritesNothing(t *testing.T, s Store) {
 	other.add(t, "of another shard")
 	s.Settle(t)
 	if st := untouched.last(); st.Err != nil {
-		t.Errorf("the owner of another shard is told %v", st.Err)
+		t.Errorf("the owner of another shard gets %v", st.Err)
 	}
 	_, got = claim(t, s.Open(t), 1)
 	wantEntries(t, got, want)
@@ -74,7 +74,7 @@ func fencedIsTold(t *testing.T, s Store) {
 	s.Settle(t)
 	for name, w := range map[string]*statuses{"the new owner": current, "the owner of another shard": untouched} {
 		if st := w.last(); st.Err != nil {
-			t.Errorf("%s is told %v", name, st.Err)
+			t.Errorf("%s gets %v", name, st.Err)
 		}
 	}
 	_, got := claim(t, s.Open(t), 1)
@@ -105,7 +105,7 @@ func contextEndsCalls(t *testing.T, s Store) {
 
 	resume := d.Hang()
 	leaving.add(t, "not stored yet")
-	reason := errors.New("the caller has gone")
+	reason := errors.New("the caller has stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	calls := map[string]func() error{
 		"claim":    func() error { _, _, err := j.Claim(ctx, 3, 4); return err },
@@ -138,19 +138,19 @@ func contextEndsCalls(t *testing.T, s Store) {
 	o.wantRead(t, first)
 	o.add(t, "it goes on")
 	if _, err := leaving.keepUp("late"); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("append after a release that nobody waited for: %v, want %v", err, journal.ErrFenced)
+		t.Errorf("append after a release whose caller did not wait: %v, want %v", err, journal.ErrFenced)
 	}
 	if _, _, err := j.Claim(t.Context(), 3); err != nil {
-		t.Errorf("claim after one that nobody waited for: %v", err)
+		t.Errorf("claim after one whose caller did not wait: %v", err)
 	}
 }
 
-// contextEndsReplay: whoever does not want to start any more need not read it all.
+// contextEndsReplay: a start that is canceled does not read the whole log.
 func contextEndsReplay(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
-	all := o.fill(t, o.Block(o.add(t, "first")[0].at)+2)
+	all := o.fill(t, o.Segment(o.add(t, "first")[0].at)+2)
 	s.Settle(t)
-	reason := errors.New("the caller has gone")
+	reason := errors.New("the caller has stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	_, records, err := s.Open(t).Claim(ctx, 1)

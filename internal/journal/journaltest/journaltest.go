@@ -11,7 +11,7 @@ import (
 // Store is where journals under test keep their records.
 type Store interface {
 	// Open opens the journal and sets it going. The one opened before, if any,
-	// is stopped first, in good order.
+	// is stopped first, cleanly.
 	Open(t *testing.T) journal.Journal
 	// Settle returns when everything appended so far is durable and watchers
 	// have been told.
@@ -31,10 +31,10 @@ func Run(t *testing.T, make func(t *testing.T) Store) {
 		{"records of any size", recordsOfAnySize},
 		{"read appends to dst", readAppends},
 		{"many records are read, each with its bytes or its error", readMany},
-		{"unknown positions are gone", unknownIsGone},
+		{"unknown positions are freed", unknownIsGone},
 		{"shards do not see each other", shardsAreSeparate},
 		{"a later claim fences the earlier", claimFences},
-		{"the owner of a claim that has ended is told, and no other", fencedIsTold},
+		{"the owner of a claim that has ended is notified, and no other", fencedIsTold},
 		{"a released claim writes nothing", releasedWritesNothing},
 		{"the status is known from the claim on", statusIsKnown},
 		{"a context ends each call that waits", contextEndsCalls},
@@ -42,13 +42,13 @@ func Run(t *testing.T, make func(t *testing.T) Store) {
 		{"a new claim sees what the old one appended", claimSeesPending},
 		{"epochs grow by one, across restarts", epochsGrow},
 		{"several shards are claimed in one pass", oneScan},
-		{"replay starts where it was told to keep", replayStartsAtFrom},
-		{"kept blocks can be read", keptBlocksCanBeRead},
-		{"blocks not kept are freed", blocksAreFreed},
+		{"replay starts at Retain.From", replayStartsAtFrom},
+		{"kept segments can be read", keptSegmentsCanBeRead},
+		{"segments not kept are freed", segmentsAreFreed},
 		{"truncation survives a restart", truncationSurvives},
-		{"keeping what is gone is refused", keepGoneIsRefused},
+		{"keeping what was freed is refused", keepGoneIsRefused},
 		{"watchers learn what is durable", watchersLearn},
-		{"a group larger than a block is refused", groupTooLarge},
+		{"a group larger than a segment is refused", groupTooLarge},
 		{"an empty group is nothing", emptyGroup},
 		{"append copies", appendCopies},
 		{"many shards at once", manyShards},
@@ -76,7 +76,7 @@ func claim(t *testing.T, j journal.Journal, shard journal.Shard) (owner, []entry
 	if err != nil {
 		t.Fatalf("claim shard %d: %v", shard, err)
 	}
-	if c.Shard != shard || c.BlockSize == 0 {
+	if c.Shard != shard || c.SegmentSize == 0 {
 		t.Fatalf("claim of shard %d is %+v", shard, c)
 	}
 	var got []entry
@@ -112,12 +112,12 @@ func (o owner) add(t *testing.T, payloads ...string) []entry {
 	return added
 }
 
-// fill appends records until block n is reached, and returns them.
+// fill appends records until segment n is reached, and returns them.
 func (o owner) fill(t *testing.T, n uint64) []entry {
 	t.Helper()
 	var added []entry
-	for len(added) == 0 || o.Block(added[len(added)-1].at) < n {
-		added = append(added, o.add(t, string(make([]byte, o.BlockSize/20)))...)
+	for len(added) == 0 || o.Segment(added[len(added)-1].at) < n {
+		added = append(added, o.add(t, string(make([]byte, o.SegmentSize/20)))...)
 	}
 	return added
 }

@@ -56,7 +56,7 @@ const patience = 20 * time.Second
 // sendUntilFull sends until the disk is full.
 func (o owner) sendUntilFull(t *testing.T, s Store) {
 	t.Helper()
-	payload := string(make([]byte, o.BlockSize/50))
+	payload := string(make([]byte, o.SegmentSize/50))
 	for begin := time.Now(); time.Since(begin) < patience; {
 		_, err := o.send(payload)
 		switch {
@@ -73,21 +73,21 @@ func (o owner) sendUntilFull(t *testing.T, s Store) {
 	t.Fatal("the disk is filled, and senders are never refused")
 }
 
-// wantLetIn sends, which may take a moment but must not be refused for good.
+// wantLetIn sends, which may take a moment but must not be refused permanently.
 func (o owner) wantLetIn(t *testing.T, s Store) {
 	t.Helper()
-	_, err := o.send("let in again")
+	_, err := o.send("admitted again")
 	for begin := time.Now(); errors.Is(err, journal.ErrBusy) && time.Since(begin) < patience; {
 		s.Settle(t)
 		runtime.Gosched()
-		_, err = o.send("let in again")
+		_, err = o.send("admitted again")
 	}
 	if err != nil {
-		t.Fatalf("send to a disk that has room again: %v", err)
+		t.Fatalf("send to a disk that has space again: %v", err)
 	}
 }
 
-// statuses are what a watcher was told.
+// statuses are what a watcher got.
 type statuses struct {
 	mu  sync.Mutex
 	all []journal.Status // guarded by mu
@@ -134,7 +134,7 @@ func sendersLeaveTheReserve(t *testing.T, s Store) {
 	d := diskOf(t, s)
 	o, _ := claim(t, s.Open(t), 1)
 	status := o.watch()
-	reserved := 10 * o.BlockSize
+	reserved := 10 * o.SegmentSize
 	o.j.Reserve(o.Claim, reserved)
 	status.wait(t, s, "new", func(st journal.Status) bool { return !st.Full && !st.Busy })
 	if got := o.j.Usage(o.Claim).Reserved; got < reserved {
@@ -144,7 +144,7 @@ func sendersLeaveTheReserve(t *testing.T, s Store) {
 	o.sendUntilFull(t, s)
 	status.wait(t, s, "senders are refused", func(st journal.Status) bool { return st.Full && st.Err == nil })
 
-	payload, got := string(make([]byte, o.BlockSize/50)), uint64(0)
+	payload, got := string(make([]byte, o.SegmentSize/50)), uint64(0)
 	for {
 		_, err := o.keepUp(payload)
 		if errors.Is(err, journal.ErrFull) {
@@ -173,7 +173,7 @@ func fullClears(t *testing.T, s Store) {
 	d := diskOf(t, s)
 	o, _ := claim(t, s.Open(t), 1)
 	status := o.watch()
-	o.fill(t, o.Block(o.add(t, "first")[0].at)+10)
+	o.fill(t, o.Segment(o.add(t, "first")[0].at)+10)
 	s.Settle(t)
 	d.Fill()
 	o.sendUntilFull(t, s)
@@ -200,14 +200,14 @@ func fullClears(t *testing.T, s Store) {
 func fullIsKnownAtOnce(t *testing.T, s Store) {
 	d := diskOf(t, s)
 	o, _ := claim(t, s.Open(t), 1)
-	o.j.Reserve(o.Claim, 10*o.BlockSize)
+	o.j.Reserve(o.Claim, 10*o.SegmentSize)
 	o.watch().wait(t, s, "new", func(st journal.Status) bool { return !st.Full && !st.Busy })
 	d.Fill()
 	o.sendUntilFull(t, s)
-	o.fill(t, o.Block(o.add(t, "upkeep")[0].at)+2)
+	o.fill(t, o.Segment(o.add(t, "upkeep")[0].at)+2)
 	s.Settle(t)
 	o, _ = claim(t, s.Open(t), 1)
-	o.j.Reserve(o.Claim, 10*o.BlockSize) // as before: it may need no less
+	o.j.Reserve(o.Claim, 10*o.SegmentSize) // as before: it may need no less
 	if st := o.j.Status(o.Claim); !st.Full {
 		t.Errorf("before anything was appended the status is %+v, want full", st)
 	}
@@ -230,14 +230,14 @@ func busySendersAreRefused(t *testing.T, s Store) {
 	status := o.watch()
 	status.wait(t, s, "new", func(st journal.Status) bool { return !st.Full && !st.Busy })
 	resume := d.Stall()
-	payload := string(make([]byte, o.BlockSize/50))
+	payload := string(make([]byte, o.SegmentSize/50))
 	var err error
 	sent := 0
 	for ; err == nil && sent < 100_000; sent++ {
 		_, err = o.send(payload)
 	}
 	if !errors.Is(err, journal.ErrBusy) {
-		t.Errorf("after %d sends that nobody has synced: %v, want %v", sent, err, journal.ErrBusy)
+		t.Errorf("after %d sends that are not synced: %v, want %v", sent, err, journal.ErrBusy)
 	}
 	resume()
 	status.wait(t, s, "the disk has caught up", func(st journal.Status) bool { return !st.Full && !st.Busy })
@@ -249,11 +249,11 @@ func usageFalls(t *testing.T, s Store) {
 	j := s.Open(t)
 	o, _ := claim(t, j, 1)
 	other, _ := claim(t, j, 2)
-	all := o.fill(t, o.Block(o.add(t, "first")[0].at)+6)
+	all := o.fill(t, o.Segment(o.add(t, "first")[0].at)+6)
 	s.Settle(t)
 	last := all[len(all)-1]
-	if u := j.Usage(o.Claim); u.HeldBack < 5*o.BlockSize {
-		t.Errorf("the owner of six blocks holds back %d bytes", u.HeldBack)
+	if u := j.Usage(o.Claim); u.HeldBack < 5*o.SegmentSize {
+		t.Errorf("the owner of six segments holds back %d bytes", u.HeldBack)
 	}
 	if u := j.Usage(other.Claim); u.HeldBack != 0 {
 		t.Errorf("an owner before which another one has to move holds back %d bytes", u.HeldBack)
@@ -264,13 +264,13 @@ func usageFalls(t *testing.T, s Store) {
 	if u := j.Usage(o.Claim); u.HeldBack != 0 {
 		t.Errorf("after its truncation an owner holds back %d bytes", u.HeldBack)
 	}
-	if u := j.Usage(other.Claim); u.HeldBack < 5*o.BlockSize {
+	if u := j.Usage(other.Claim); u.HeldBack < 5*o.SegmentSize {
 		t.Errorf("the owner that is left behind holds back %d bytes", u.HeldBack)
 	}
 	if err := j.Truncate(t.Context(), other.Claim, journal.Retain{From: last.at}); err != nil {
 		t.Fatal(err)
 	}
-	if u := j.Usage(other.Claim); u.HeldBack > 2*o.BlockSize {
+	if u := j.Usage(other.Claim); u.HeldBack > 2*o.SegmentSize {
 		t.Errorf("after both have moved on the owner holds back %d bytes", u.HeldBack)
 	}
 }
@@ -280,7 +280,7 @@ func emptyMovesOn(t *testing.T, s Store) {
 	j := s.Open(t)
 	busy, _ := claim(t, j, 1)
 	idle, _ := claim(t, j, 2)
-	all := busy.fill(t, busy.Block(busy.add(t, "first")[0].at)+8)
+	all := busy.fill(t, busy.Segment(busy.add(t, "first")[0].at)+8)
 	s.Settle(t)
 	last := all[len(all)-1]
 	if err := j.Truncate(t.Context(), busy.Claim, journal.Retain{From: last.at}); err != nil {
@@ -290,9 +290,9 @@ func emptyMovesOn(t *testing.T, s Store) {
 	if err := j.Truncate(t.Context(), idle.Claim, journal.Retain{From: j.Status(idle.Claim).Durable}); err != nil {
 		t.Fatalf("an owner without records moves on: %v", err)
 	}
-	busy.fill(t, busy.Block(last.at)+8)
+	busy.fill(t, busy.Segment(last.at)+8)
 	if _, err := journal.ReadOne(t.Context(), j, all[0].at, nil); !errors.Is(err, journal.ErrFreed) {
-		t.Errorf("the first record, which nobody keeps: %v, want %v", err, journal.ErrFreed)
+		t.Errorf("the first record, which no shard keeps: %v, want %v", err, journal.ErrFreed)
 	}
 	s.Settle(t)
 	_, got := claim(t, s.Open(t), 2)

@@ -63,7 +63,7 @@ func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 }
 
 // placeSenders is place for a group that is refused instead of waiting. Without Run
-// there is nobody else to make a segment, so it is made here.
+// no preallocator makes a segment, so it is made here.
 func (w *WAL) placeSenders(c journal.Claim, need uint64) error {
 	for tried := false; ; tried = true {
 		err := w.admits(need)
@@ -87,7 +87,7 @@ func (w *WAL) placeSenders(c journal.Claim, need uint64) error {
 
 // largest returns the bytes that a group of frames may take.
 func (w *WAL) largest() uint64 {
-	return w.block - format.HeaderSize - 2*format.BatchHeader - format.Alignment
+	return w.segmentSize - format.HeaderSize - 2*format.BatchHeader - format.Alignment
 }
 
 // fit makes the active segment one with space for need bytes and reports
@@ -120,7 +120,7 @@ func (w *WAL) advance() {
 	s := &w.pool
 	next := s.ready[0]
 	s.ready = s.ready[1:]
-	s.held -= next.FreeAfter(format.HeaderSize)
+	s.prepared -= next.FreeAfter(format.HeaderSize)
 	s.largest = [2]uint64{0, s.largest[0]}
 	w.segs[next.Number] = next
 	w.log.active, w.log.off, w.log.sealed = next, format.HeaderSize, false

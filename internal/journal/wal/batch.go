@@ -28,7 +28,7 @@ type batch struct {
 
 	// buf is the header and the frames. Append writes it under the mutex of
 	// the WAL, all but header and checksums; from the moment it is taken out
-	// of pending the committer fills in those, and nobody else touches them.
+	// of pending the committer alone fills in those.
 	buf []byte
 }
 

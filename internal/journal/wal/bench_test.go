@@ -136,7 +136,7 @@ func benchWAL(b *testing.B) float64 {
 	l := newLatch()
 	w.Watch(c, l.notify)
 	record := make([]byte, benchRecord)
-	block := atomic.Uint64{} // up to which all was truncated
+	segment := atomic.Uint64{} // up to which all was truncated
 	once := func() {
 		var at [1]journal.Position
 		// One claim from many goroutines: a WAL does not mind, only the order
@@ -146,13 +146,13 @@ func benchWAL(b *testing.B) float64 {
 			return
 		}
 		l.wait(at[0])
-		if was, now := block.Load(), c.Block(at[0]); now > was && block.CompareAndSwap(was, now) {
+		if was, now := segment.Load(), c.Segment(at[0]); now > was && segment.CompareAndSwap(was, now) {
 			if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); err != nil {
 				b.Error(err)
 			}
 		}
 	}
-	for c.Block(l.position()) < 6 { // the files have their full size, and are used again
+	for c.Segment(l.position()) < 6 { // the files have their full size, and are used again
 		warm(once)
 	}
 	l.rounds.Store(0)
@@ -244,8 +244,8 @@ func BenchmarkAppendCPU(b *testing.B) {
 			if err := w.Commit(); err != nil {
 				b.Fatal(err)
 			}
-			if at[0]/journal.Position(c.BlockSize) != from {
-				from = at[0] / journal.Position(c.BlockSize)
+			if at[0]/journal.Position(c.SegmentSize) != from {
+				from = at[0] / journal.Position(c.SegmentSize)
 				if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); err != nil {
 					b.Fatal(err)
 				}

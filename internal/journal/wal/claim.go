@@ -99,7 +99,7 @@ func (w *WAL) claim(numbers []journal.Shard) ([]journal.Claim, map[journal.Shard
 			s.From = w.log.synced
 		}
 		froms[s.number] = s.From
-		claims[i] = journal.Claim{Shard: s.number, Epoch: s.Epoch, BlockSize: w.block, MaxGroup: w.maxGroup()}
+		claims[i] = journal.Claim{Shard: s.number, Epoch: s.Epoch, SegmentSize: w.segmentSize, MaxGroup: w.maxGroup()}
 	}
 	end := w.log.synced
 	m := w.manifest()
@@ -192,7 +192,7 @@ func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 // Truncate implements journal.Journal. It commits what is pending before
 // r.From: what replaces the past must be safe before the past is dropped.
 func (w *WAL) Truncate(ctx context.Context, c journal.Claim, r journal.Retain) error {
-	r.Blocks = slices.Clone(r.Blocks)
+	r.Segments = slices.Clone(r.Segments)
 	_, err := await(ctx, func() (struct{}, error) {
 		return struct{}{}, w.withManifest(ctx, func() error { return w.truncate(c, r) })
 	})
@@ -220,7 +220,7 @@ func (w *WAL) truncate(c journal.Claim, r journal.Retain) error {
 		err = w.checkRetain(s, r)
 	}
 	if err == nil {
-		s.From, s.Blocks = r.From, r.Blocks
+		s.From, s.Segments = r.From, r.Segments
 	}
 	m := w.manifest()
 	w.mu.Unlock()
@@ -229,26 +229,26 @@ func (w *WAL) truncate(c journal.Claim, r journal.Retain) error {
 	}
 	if err := w.publish(m); err != nil {
 		w.mu.Lock()
-		s.From, s.Blocks = old.From, old.Blocks
+		s.From, s.Segments = old.From, old.Segments
 		w.mu.Unlock()
 		return err
 	}
 	return w.free(m)
 }
 
-// checkRetain refuses to retain what is not there: a store that is told to do so
-// would not open again. mu is held.
+// checkRetain refuses to retain what is not there: a store whose manifest lists
+// it would not open again. mu is held.
 func (w *WAL) checkRetain(s *shard, r journal.Retain) error {
 	if r.From < s.From || r.From > w.log.synced {
 		return fmt.Errorf("wal: retain from %d: not between %d and %d", r.From, s.From, w.log.synced)
 	}
-	from := uint64(r.From) / w.block
-	for i, b := range r.Blocks {
-		if i > 0 && b <= r.Blocks[i-1] || b > from {
-			return fmt.Errorf("wal: retain block %d: not in order before block %d", b, from)
+	from := uint64(r.From) / w.segmentSize
+	for i, b := range r.Segments {
+		if i > 0 && b <= r.Segments[i-1] || b > from {
+			return fmt.Errorf("wal: retain segment %d: not in order before segment %d", b, from)
 		}
 		if w.segs[b] == nil {
-			return fmt.Errorf("wal: retain block %d: %w", b, journal.ErrFreed)
+			return fmt.Errorf("wal: retain segment %d: %w", b, journal.ErrFreed)
 		}
 	}
 	return nil
@@ -257,10 +257,10 @@ func (w *WAL) checkRetain(s *shard, r journal.Retain) error {
 // manifest returns what is to be written; mu is held. The last segment with a
 // batch is always kept, since the numbering goes on from it: see needs.
 func (w *WAL) manifest() *format.Manifest {
-	m := &format.Manifest{SegmentSize: w.block, Synced: w.log.synced, Shards: make(map[journal.Shard]*format.ShardManifest)}
+	m := &format.Manifest{SegmentSize: w.segmentSize, Synced: w.log.synced, Shards: make(map[journal.Shard]*format.ShardManifest)}
 	for n, s := range w.shards {
 		if s.From != 0 { // a first claim that failed has none
-			kept := s.ShardManifest // its Blocks are never changed in place
+			kept := s.ShardManifest // its Segments are never changed in place
 			m.Shards[n] = &kept
 		}
 	}
@@ -363,11 +363,11 @@ func (w *WAL) writeManifestOnce(m *format.Manifest) error {
 
 // free gives up the segments that m, which is durable, does not need.
 func (w *WAL) free(m *format.Manifest) error {
-	from, blocks := m.Needs()
+	from, kept := m.Needs()
 	var freed []*store.Segment
 	w.mu.Lock()
 	for n, seg := range w.segs {
-		if n < from && !blocks[n] {
+		if n < from && !kept[n] {
 			seg.Gone.Store(true) // before anything can be written over it
 			delete(w.segs, n)
 			freed = append(freed, seg)

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// retryFull is how often a full disk is looked at again when nothing else,
-	// such as a Truncate, gives reason to. To look writes nothing.
+	// retryFull is how often a full disk is measured again when nothing else,
+	// such as a Truncate, gives reason to. To measure writes nothing.
 	retryFull = time.Second
 	// idleAfter is how long no more than idleBytes must have been appended before a
 	// store gives back the space that it keeps ready: owners write a little after

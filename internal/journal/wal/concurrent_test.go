@@ -95,7 +95,7 @@ func TestManyAppenders(t *testing.T) {
 }
 
 // TestReadWhileFreed reads records all the time while their segments are freed
-// and written over. Each read finds the right bytes, or that they are gone.
+// and written over. Each read finds the right bytes, or that they were freed.
 func TestReadWhileFreed(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	runInBackground(t, w)
@@ -171,11 +171,11 @@ func TestRunEndsWhenTheDiskFails(t *testing.T) {
 		t.Errorf("run: %v, want %v", err, journal.ErrFailed)
 	}
 	if s := told.Load(); s == nil || !errors.Is(s.Err, journal.ErrFailed) {
-		t.Errorf("watcher was told %+v, want %v", s, journal.ErrFailed)
+		t.Errorf("watcher got %+v, want %v", s, journal.ErrFailed)
 	}
 }
 
-// TestFullDiskIsTriedAgain shows that a journal nobody uses notices by itself
+// TestFullDiskIsTriedAgain shows that an idle journal notices by itself
 // that there is space again.
 func TestFullDiskIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

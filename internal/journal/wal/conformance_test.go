@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// stepped is a store whose journal commits when it is told to.
+// stepped is a store whose journal commits when Settle is called.
 type stepped struct {
 	fs   vfs.FS
 	w    *WAL
@@ -77,14 +77,14 @@ func (m memory) Hang() (resume func()) {
 	}
 }
 
-// steppedInMemory is a store that commits when it is told to, on a disk that can
+// steppedInMemory is a store that commits when Settle is called, on a disk that can
 // be filled.
 type steppedInMemory struct {
 	stepped
 	memory
 }
 
-// Stall has nothing to do: nobody commits.
+// Stall has nothing to do: nothing commits.
 func (s *steppedInMemory) Stall() (resume func()) { return func() {} }
 
 func newStepped() *steppedInMemory {

@@ -13,7 +13,7 @@ import (
 )
 
 // A7: the manifest is written where the last one was, so that a disk which other
-// processes have filled to the last byte keeps nobody from truncating. If it has
+// processes have filled to the last byte does not prevent truncation. If it has
 // outgrown its files a spare is given up for it.
 func TestManifestNeedsNoFreeSpace(t *testing.T) {
 	mem := vfs.NewMem()

@@ -213,7 +213,7 @@ func (h *history) full(err error) bool {
 	return true
 }
 
-// truncate keeps a random suffix, and some blocks before it.
+// truncate keeps a random suffix, and some segments before it.
 func (h *history) truncate(m *modelShard) {
 	var own []journal.Position
 	for _, g := range h.groups {
@@ -227,17 +227,17 @@ func (h *history) truncate(m *modelShard) {
 		return
 	}
 	keep := journal.Retain{From: own[h.rng.IntN(len(own))]}
-	for _, b := range old.Blocks {
+	for _, b := range old.Segments {
 		if h.rng.IntN(2) == 0 {
-			keep.Blocks = append(keep.Blocks, b)
+			keep.Segments = append(keep.Segments, b)
 		}
 	}
 	for _, p := range own {
-		if b := m.claim.Block(p); b < m.claim.Block(keep.From) && h.rng.IntN(8) == 0 && !slices.Contains(keep.Blocks, b) {
-			keep.Blocks = append(keep.Blocks, b)
+		if b := m.claim.Segment(p); b < m.claim.Segment(keep.From) && h.rng.IntN(8) == 0 && !slices.Contains(keep.Segments, b) {
+			keep.Segments = append(keep.Segments, b)
 		}
 	}
-	slices.Sort(keep.Blocks)
+	slices.Sort(keep.Segments)
 	m.keeps = append(m.keeps, keep)
 	err := h.w.Truncate(ctx, m.claim, keep)
 	if h.full(err) {
@@ -297,8 +297,8 @@ func (h *history) rebuild(disk *vfs.Mem) error {
 	return h.check(disk)
 }
 
-// leftOut reports whether the log lacks the last manifest, as it may if the disk was
-// full when that was written.
+// leftOut reports whether the log lacks the last manifest, which happens if the disk
+// was full when that was written.
 func leftOut(disk *vfs.Mem) bool {
 	found, err := store.ReadCopies(disk)
 	if err != nil {
@@ -411,7 +411,7 @@ func (h *history) compareKeep(w *WAL, shard journal.Shard, keep journal.Retain, 
 					return fmt.Errorf("record %d.%d at %d: got %.10q at %d", i, n, at, got[0].Payload, got[0].At)
 				}
 				got = got[1:]
-			case slices.Contains(keep.Blocks, uint64(at)/w.block):
+			case slices.Contains(keep.Segments, uint64(at)/w.segmentSize):
 				b, err := journal.ReadOne(ctx, w, at, nil)
 				if err != nil || string(b) != g.payload[n] {
 					return fmt.Errorf("kept record %d.%d at %d: got %.10q, %v", i, n, at, b, err)

@@ -80,10 +80,10 @@ func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		killed := disk.CrashClone(0)
-		if c.Block(at[0]) > 1 != inNext {
-			t.Fatalf("the group is in segment %d", c.Block(at[0]))
+		if c.Segment(at[0]) > 1 != inNext {
+			t.Fatalf("the group is in segment %d", c.Segment(at[0]))
 		}
-		flip(t, killed, store.SegmentName(c.Block(at[1])), int64(uint64(at[1])%c.BlockSize+format.FrameHeader+9)*8)
+		flip(t, killed, store.SegmentName(c.Segment(at[1])), int64(uint64(at[1])%c.SegmentSize+format.FrameHeader+9)*8)
 		if _, err := Open(killed.CrashClone(0), Options{}); !errors.Is(err, journal.ErrCorrupt) {
 			t.Fatalf("open: %v, want %v", err, journal.ErrCorrupt)
 		}
@@ -112,7 +112,7 @@ func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
 	}
 }
 
-// A file that is cut while it is in use is damaged, and what was in it not gone.
+// A file that is cut while it is in use is damaged, and its records are not reported as freed.
 func TestReadOfFileThatWasCut(t *testing.T) {
 	disk := vfs.NewMem()
 	w := open(t, disk)

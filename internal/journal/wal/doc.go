@@ -15,10 +15,10 @@
 //     batch, and is never the end: what was refused may be tried again. Truncate
 //     needs no space. A process without a free file descriptor is treated alike.
 //   - The blocks that are reserved for upkeep are on disk, allocated, before
-//     senders are let in: no burst and no other process can take them. A store
+//     senders are admitted: no burst and no other process can take them. A store
 //     opens, and its shards can be claimed, when nothing else is left.
-//   - A full disk that nobody uses is looked at once in a second, and not written.
-//   - A store that nobody has used for a few seconds keeps 32 MiB beside its records and
+//   - A full disk in an idle store is examined once a second, and not written.
+//   - A store that is idle for a few seconds keeps 32 MiB beside its records and
 //     the reserve.
 //   - The manifest is there three times: in two files, either of which is enough,
 //     and in the log, where package repair finds it.
@@ -31,10 +31,10 @@
 // (btrfs, ZFS) a commit that finds none waits for some, and the reserve is worth
 // less. A store has one process at a time, which a lock ensures.
 // The last batch before a crash has nothing behind it that proves that it was
-// synced, so damage to it, between the crash and the next start, cannot be told
+// synced, so damage to it, between the crash and the next start, cannot be distinguished
 // from a torn write; nor can damage that takes, with it, the batches before it.
-// The manifest is told once a second, and by Close, how far the log is synced, and
-// up to there it can.
+// The manifest records once a second, and at Close, how far the log is synced. Up to
+// there the two can be distinguished.
 //
 // # Format
 //
@@ -68,9 +68,9 @@
 //     and the last one with a batch in it never.
 //  5. Ready segments are numbered on from the active one, and durable. A segment
 //     is sealed only if there is one, which from then on is never missing.
-//  6. Nothing is freed, and no claim handed out, before the manifest that says so
+//  6. Nothing is freed, and no claim returned, before the manifest that says so
 //     is durable: in the log, unless there is no space, and then in both files.
-//  7. While senders are let in, what is available is not less than the base of the
+//  7. While senders are admitted, what is available is not less than the base of the
 //     reserve, nor than the target once the disk has no more.
 //
 // # Not here

@@ -15,7 +15,7 @@ import (
 
 var errIO = errors.New("input/output error")
 
-// errandResult is what an errand was told before it ended.
+// errandResult is what an errand learned before it ended.
 type errandResult struct {
 	acknowledged []string // in order, from the last truncation on
 	err          error
@@ -73,7 +73,7 @@ func errand(fsys vfs.FS) (r errandResult) {
 }
 
 // TestEveryCallFailsOnce lets each single call to the disk fail in turn. The
-// failure must be told, and what was acknowledged before must be there when the
+// failure must be reported, and what was acknowledged before must be there when the
 // process that met it has died.
 func TestEveryCallFailsOnce(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 			t.Errorf("%s fails: commit: %v, want %v", op, err, journal.ErrFailed)
 		}
 		if !errors.Is(told.Err, journal.ErrFailed) || told.Durable >= at {
-			t.Errorf("%s fails: told %+v", op, told)
+			t.Errorf("%s fails: watcher got %+v", op, told)
 		}
 		if err := w.Append(c, &journal.Group{Records: [][]byte{nil}, At: make([]journal.Position, 1)}); !errors.Is(err, journal.ErrFailed) {
 			t.Errorf("%s fails: append: %v, want %v", op, err, journal.ErrFailed)

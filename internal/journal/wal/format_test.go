@@ -31,7 +31,7 @@ func makeBatch(seg *store.Segment, first uint64, payloads ...string) *batch {
 // A batch that tore, and one of the same shape that was written over it and tore
 // too, can leave a mixture in which every single frame is whole.
 func TestMixedBatchesAreToldApart(t *testing.T) {
-	seg := &store.Segment{Number: 1, Seed: 99, Head: format.SegmentHead{Block: 64 << 10, Capacity: 64 << 10}}
+	seg := &store.Segment{Number: 1, Seed: 99, Head: format.SegmentHead{SegmentSize: 64 << 10, Capacity: 64 << 10}}
 	one := makeBatch(seg, 10, "aaaa", "bbbb", "cccc")
 	two := makeBatch(seg, 10, "AAAA", "BBBB", "CCCC")
 	mixed := bytes.Clone(two.buf)
@@ -139,7 +139,7 @@ func FuzzRecovery(f *testing.F) {
 		defer w.Close()
 		_, got, err := replayed(w, 1)
 		if err == nil && verified == nil && len(got) < 20 {
-			t.Fatalf("%d of 20 records, and nobody complains", len(got))
+			t.Fatalf("%d of 20 records, and no error", len(got))
 		}
 		for i, rec := range got {
 			if string(rec.Payload) != numbered(i) {

@@ -46,7 +46,7 @@ func makeGolden(t *testing.T, fsys vfs.FS) {
 			commit(t, w)
 		}
 	}
-	if err := w.Truncate(ctx, c, journal.Retain{From: at[20], Blocks: []uint64{c.Block(at[5])}}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at[20], Segments: []uint64{c.Segment(at[5])}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Truncate(ctx, other, journal.Retain{From: at[20]}); err != nil {
@@ -58,7 +58,7 @@ func makeGolden(t *testing.T, fsys vfs.FS) {
 }
 
 // TestGoldenStore reads stores that earlier versions, and this one, wrote. They
-// must be readable for ever; a new version adds its own directory and leaves the
+// must stay readable; a new version adds its own directory and leaves the
 // others alone.
 func TestGoldenStore(t *testing.T) {
 	if *update {
@@ -200,7 +200,7 @@ func TestGoldenStoreCrashesWhileItIsOpened(t *testing.T) {
 }
 
 // A13: a store of version 1 whose manifest is lost holds no other. Repair keeps
-// what there is, makes no tombstones for blocks that were not needed, and says that it
+// what there is, makes no tombstones for segments that were not needed, and says that it
 // had to guess.
 func TestRepairOfVersion1WithoutManifest(t *testing.T) {
 	disk := loadGolden(t, goldenDirs[0])
@@ -279,7 +279,7 @@ func TestForeignSegmentIsFoundOut(t *testing.T) {
 		disk := vfs.NewMem()
 		w := open(t, disk)
 		c, _ := claim(t, w, 1)
-		for c.Block(appendOne(t, w, c, fmt.Sprintf("%0*d", size, 1))) < 4 {
+		for c.Segment(appendOne(t, w, c, fmt.Sprintf("%0*d", size, 1))) < 4 {
 			commit(t, w)
 		}
 		if err := w.Close(); err != nil {
@@ -346,7 +346,7 @@ func TestReadOfFileThatIsUsedAgain(t *testing.T) {
 	commit(t, w)
 	disk.before = func() {
 		last := first
-		for c.Block(last) < 9 {
+		for c.Segment(last) < 9 {
 			last = appendOne(t, w, c, "first")
 			commit(t, w)
 			if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// markEvery is how often the manifest is told how far the log has been synced,
+	// markEvery is how often the manifest records how far the log has been synced,
 	// at most.
 	markEvery = time.Second
 	// markBytes is how large a manifest may be that is written so often. Larger
-	// ones, of stores with very many blocks, are written as many times less often.
+	// ones, of stores with very many segments, are written as many times less often.
 	markBytes = 64 << 10
 )
 

@@ -23,14 +23,14 @@ func TestErrorsNameTheFileAsItIsCalledNow(t *testing.T) {
 			}
 			c, _ := claim(t, w, 1)
 			var at journal.Position
-			for c.Block(at) < 9 { // long enough for every file to be used again
+			for c.Segment(at) < 9 { // long enough for every file to be used again
 				at = appendOne(t, w, c, numbered(600))
 				commit(t, w)
 				if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			seg := w.segs[c.Block(at)]
+			seg := w.segs[c.Segment(at)]
 			if err := seg.File.Close(); err != nil {
 				t.Fatal(err)
 			}

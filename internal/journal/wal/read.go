@@ -39,7 +39,7 @@ func (w *WAL) readAll(reads []journal.Read) {
 
 // read appends the record at a position to dst.
 func (w *WAL) read(at journal.Position, dst []byte) ([]byte, error) {
-	number, off := uint64(at)/w.block, uint64(at)%w.block
+	number, off := uint64(at)/w.segmentSize, uint64(at)%w.segmentSize
 	w.mu.Lock()
 	seg := w.segs[number]
 	if seg == nil {
@@ -98,8 +98,8 @@ func (b *batch) read(off uint64, dst []byte) ([]byte, error) {
 func (w *WAL) records(from, end journal.Position) iter.Seq2[store.Located, error] {
 	return func(yield func(store.Located, error) bool) {
 		var buf []byte
-		number, last := uint64(0), uint64(end)/w.block
-		for n := uint64(from) / w.block; n <= last; n++ {
+		number, last := uint64(0), uint64(end)/w.segmentSize
+		for n := uint64(from) / w.segmentSize; n <= last; n++ {
 			w.mu.Lock()
 			seg := w.segs[n]
 			var limit uint64
@@ -112,7 +112,7 @@ func (w *WAL) records(from, end journal.Position) iter.Seq2[store.Located, error
 				return
 			}
 			if n == last {
-				limit = uint64(end) % w.block
+				limit = uint64(end) % w.segmentSize
 			}
 			sc := store.NewScanner(seg, limit, buf)
 			ok, err := sc.Records(&number, from, yield)

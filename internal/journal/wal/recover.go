@@ -15,7 +15,7 @@ import (
 )
 
 // Open recovers the store in the root of fsys, or makes a new one. A batch that
-// a crash left unfinished is cut off: nobody was told of it. Damage to anything
+// a crash left unfinished is cut off: it was never reported as durable. Damage to anything
 // that was synced is refused, with a DamageError that says where. Of the log
 // only the last segment is read here; Claim reads the rest.
 func Open(fsys vfs.FS, opts Options) (*WAL, error) {
@@ -44,7 +44,7 @@ func Open(fsys vfs.FS, opts Options) (*WAL, error) {
 	return w, nil
 }
 
-func (w *WAL) recover(block uint64) error {
+func (w *WAL) recover(segmentSize uint64) error {
 	files, err := store.List(w.fs)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (w *WAL) recover(block uint64) error {
 	}
 	m, best, err := found.Best()
 	if err == nil && m == nil {
-		m, err = newStore(w.fs, files, block)
+		m, err = newStore(w.fs, files, segmentSize)
 	}
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (w *WAL) recover(block uint64) error {
 			return err
 		}
 	}
-	w.block = m.SegmentSize
-	w.look()
+	w.segmentSize = m.SegmentSize
+	w.measureDisk()
 	for n, s := range m.Shards {
 		w.shards[n] = &shard{number: n, ShardManifest: *s}
 	}
@@ -109,17 +109,17 @@ func (w *WAL) openManifest(m *format.Manifest, best int) error {
 
 // newStore makes the manifest of a new store. It comes before any segment, so
 // segments without one are the remains of a store.
-func newStore(fsys vfs.FS, files store.Listing, block uint64) (*format.Manifest, error) {
+func newStore(fsys vfs.FS, files store.Listing, segmentSize uint64) (*format.Manifest, error) {
 	if len(files.Segments) > 0 {
 		return nil, &format.DamageError{File: format.ManifestName, Offset: 0, Err: format.ErrMissing}
 	}
-	if err := format.CheckBlock(block); err != nil {
+	if err := format.CheckSegmentSize(segmentSize); err != nil {
 		return nil, err
 	}
 	m := &format.Manifest{
 		Generation:  1,
-		SegmentSize: block,
-		Synced:      journal.Position(block + format.HeaderSize),
+		SegmentSize: segmentSize,
+		Synced:      journal.Position(segmentSize + format.HeaderSize),
 		Shards:      make(map[journal.Shard]*format.ShardManifest),
 		Version:     format.ManifestVersion,
 	}
@@ -132,9 +132,9 @@ func newStore(fsys vfs.FS, files store.Listing, block uint64) (*format.Manifest,
 
 // openSegments opens every segment that is needed and finds the end of the log.
 func (w *WAL) openSegments(m *format.Manifest, files store.Listing) (store.LogEnd, error) {
-	from, blocks := m.Needs()
+	from, kept := m.Needs()
 	for _, n := range files.Segments {
-		if n < from && !blocks[n] {
+		if n < from && !kept[n] {
 			continue
 		}
 		seg, err := store.OpenSegment(w.fs, n, m.SegmentSize)
@@ -146,7 +146,7 @@ func (w *WAL) openSegments(m *format.Manifest, files store.Listing) (store.LogEn
 		}
 		w.segs[n] = seg
 	}
-	for b := range blocks {
+	for b := range kept {
 		if w.segs[b] == nil {
 			return store.LogEnd{}, &format.DamageError{File: store.SegmentName(b), Offset: 0, Err: format.ErrMissing}
 		}
@@ -158,17 +158,17 @@ func (w *WAL) openSegments(m *format.Manifest, files store.Listing) (store.LogEn
 	if err != nil {
 		return store.LogEnd{}, err
 	}
-	if at := m.Synced; end.Before(at, w.block, from) {
-		n := m.Block(at)
-		return store.LogEnd{}, &format.DamageError{File: store.SegmentName(n), Offset: uint64(at) - n*w.block, Err: format.ErrShort}
+	if at := m.Synced; end.Before(at, w.segmentSize, from) {
+		n := m.Segment(at)
+		return store.LogEnd{}, &format.DamageError{File: store.SegmentName(n), Offset: uint64(at) - n*w.segmentSize, Err: format.ErrShort}
 	}
 	return end, nil
 }
 
 // checkNext refuses a store whose log goes on in a segment that is lost. A segment
 // is sealed only when the one behind it is there, name and all, and that one is
-// never given up before it has a batch. So if it is not there, nobody knows how
-// much was in it. The first segment, likewise, is there before the first claim
+// never dropped before it has a batch. So if it is missing, an unknown number of
+// records is lost. The first segment, likewise, is there before the first claim
 // and before any other.
 func (w *WAL) checkNext(m *format.Manifest, end store.LogEnd, from uint64) error {
 	next := from

@@ -13,7 +13,7 @@ import (
 // refillPool fills the pool up to its target, and removes what is much too much. A
 // full disk is not an error; it is what the status says.
 func (w *WAL) refillPool() error {
-	w.look()
+	w.measureDisk()
 	w.mu.Lock()
 	s := &w.pool
 	s.skip = max(0, s.skip-1)
@@ -89,7 +89,7 @@ func (w *WAL) serve(need uint64) (bool, error) {
 	defer w.mu.Unlock()
 	if s.lack <= need {
 		if s.lack > 0 && !ok && (s.tooLarge == 0 || s.lack < s.tooLarge) {
-			s.tooLarge = s.lack // it was told to wait, and is told no when it comes back
+			s.tooLarge = s.lack // it got ErrBusy, and gets ErrFull when it retries
 		}
 		s.lack = 0
 	}
@@ -160,7 +160,7 @@ func (w *WAL) fill(p *store.Spare) error {
 	for off := uint64(0); off < p.Size; off += store.ZeroStep {
 		w.mu.Lock()
 		s := &w.pool
-		kept := max(s.target, s.spared) + p.Usable(w.block) // what is not ready, or not for senders
+		kept := max(s.target, s.spared) + p.Usable(w.segmentSize) // what is not ready, or not for senders
 		have := w.available()
 		used := w.log.appended - appended
 		hurry := s.lack > 0 || s.waiting > 0 || w.stopping.Load() || used > 0 && have < kept+steps*used
@@ -183,12 +183,12 @@ func (w *WAL) format(p *store.Spare) (bool, error) {
 	number := w.log.active.Number + uint64(len(w.pool.ready)) + 1
 	w.mu.Unlock()
 
-	s, err := p.Format(w.fs, number, w.block)
+	s, err := p.Format(w.fs, number, w.segmentSize)
 	if passes(err) && p.Name != store.SegmentName(number) {
 		w.returnSpare(p)
 		return false, nil
 	}
-	if err != nil { // also if it was renamed and nobody knows whether that lasts
+	if err != nil { // also if it was renamed and the new name may not be durable
 		return false, w.fail(errors.Join(err, p.File.Close()))
 	}
 	w.mu.Lock()
@@ -199,11 +199,11 @@ func (w *WAL) format(p *store.Spare) (bool, error) {
 	return true, nil
 }
 
-// lost closes a file of which nobody knows any more what is in it. Its error is
+// lost closes a file whose contents are unknown. Its error is
 // the end, unless there was merely no space.
 func (w *WAL) lost(p *store.Spare, err error) error {
 	w.mu.Lock()
-	w.pool.held -= p.Usable(w.block)
+	w.pool.prepared -= p.Usable(w.segmentSize)
 	w.pool.spent = true
 	w.review()
 	w.mu.Unlock()
@@ -243,7 +243,7 @@ func (s *segmentPool) within(b budget) uint64 {
 // at least of least; nil says that there is no space. The disk is asked first: it
 // costs others dear to find every last byte taken, even if only for a moment.
 func (w *WAL) allocate(size, least uint64, b budget) (*store.Spare, error) {
-	w.look()
+	w.measureDisk()
 	w.mu.Lock()
 	s := &w.pool
 	free := s.within(b)
@@ -258,7 +258,7 @@ func (w *WAL) allocate(size, least uint64, b budget) (*store.Spare, error) {
 		p, err := store.AllocateSpare(w.fs, store.ReserveName(w.spareID.Add(1)), size)
 		if err == nil {
 			w.mu.Lock()
-			s.held += p.Usable(w.block)
+			s.prepared += p.Usable(w.segmentSize)
 			s.spent, s.tooLarge, s.backoff, s.skip = false, 0, 0, 0
 			w.review()
 			w.mu.Unlock()
@@ -319,7 +319,7 @@ func (w *WAL) merge(size uint64) (*store.Spare, error) {
 func (w *WAL) give(spares []*store.Spare) error {
 	w.mu.Lock()
 	for _, p := range spares {
-		w.pool.held -= p.Usable(w.block)
+		w.pool.prepared -= p.Usable(w.segmentSize)
 	}
 	w.review()
 	w.mu.Unlock()

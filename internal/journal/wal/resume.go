@@ -13,7 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal/store"
 )
 
-// tidy turns the files that nobody needs into spares, and removes the rest of
+// tidy turns the files that are not needed into spares, and removes the rest of
 // them.
 func (w *WAL) tidy(files store.Listing) error {
 	var useless []*store.Spare
@@ -112,7 +112,7 @@ func (w *WAL) resume(end store.LogEnd) error {
 // reclaim makes ready again what was ready behind the last segment. Any of it may
 // hold the remains of a torn batch, so each gets a new salt. They are not renamed,
 // and not made anew: at no time may the next segment behind a sealed one be
-// missing, because that is how a lost one is told.
+// missing, because a missing one means that it was lost.
 func (w *WAL) reclaim(last uint64) error {
 	for _, n := range slices.Sorted(maps.Keys(w.segs)) {
 		if n <= last {
@@ -131,7 +131,7 @@ func (w *WAL) reclaim(last uint64) error {
 			return err
 		}
 		w.pool.ready = append(w.pool.ready, again)
-		w.pool.held += again.FreeAfter(format.HeaderSize)
+		w.pool.prepared += again.FreeAfter(format.HeaderSize)
 	}
 	return nil
 }

@@ -18,9 +18,9 @@ const (
 	// spareTarget is how many freed files are kept to be used again, beside the
 	// reserve.
 	spareTarget = 2
-	// idlePool is how much of a store that nobody uses may be ready.
+	// idlePool is how much of an idle store may be ready.
 	idlePool = 24 << 20
-	// maxSkip is how often at most the disk is looked at, but not tried, after it
+	// maxSkip is how often at most the disk is measured, but not tried, after it
 	// refused what it said it had.
 	maxSkip = 63
 )
@@ -32,13 +32,14 @@ type segmentPool struct {
 	ready []*store.Segment
 	// spares are files that can become segments: recycled ones, and the reserve.
 	spares []*store.Spare
-	held   uint64 // what groups can use of ready, spares and the file in the maker's hands
-	spared uint64 // of that, what is in spares
+	// prepared is what groups can use of ready, spares and the file that is being made.
+	prepared uint64
+	spared   uint64 // of that, what is in spares
 
 	newest  uint64    // largest capacity of a segment so far; the next is larger
 	largest [2]uint64 // the largest need of a group, in this segment and in the last
 
-	// What look found out, in bytes.
+	// What measureDisk found, in bytes.
 	limit  uint64 // a segment is no larger, unless a group needs it
 	free   uint64 // on the disk
 	margin uint64 // of that, what is left alone
@@ -54,8 +55,8 @@ type segmentPool struct {
 
 	spent   bool   // the last attempt to make a file met a full disk
 	refused uint64 // free at that time, if the disk had said that there was enough
-	backoff int    // looks to skip after the next such refusal
-	skip    int    // looks that are still to be skipped
+	backoff int    // attempts to skip after the next such refusal
+	skip    int    // attempts that are still to be skipped
 }
 
 func (s *segmentPool) first() *store.Segment {
@@ -80,7 +81,7 @@ func (w *WAL) capacity() uint64 {
 }
 
 // least returns the size below which a segment is not worth making.
-func (w *WAL) least() uint64 { return min(w.block, store.FirstCapacity) }
+func (w *WAL) least() uint64 { return min(w.segmentSize, store.FirstCapacity) }
 
 // keepable reports whether a file of size bytes is worth keeping as a spare; mu
 // is held. One that is too small would stop the growth, but is good enough for
@@ -105,16 +106,16 @@ func (w *WAL) firstSegment(number uint64) (*store.Segment, error) {
 	if err := store.Zero(p.File, 0, p.Size); err != nil {
 		return nil, errors.Join(err, p.File.Close())
 	}
-	s, err := p.Format(w.fs, number, w.block)
+	s, err := p.Format(w.fs, number, w.segmentSize)
 	if err != nil {
 		return nil, errors.Join(err, p.File.Close())
 	}
-	w.pool.held -= p.Usable(w.block)
+	w.pool.prepared -= p.Usable(w.segmentSize)
 	w.pool.newest = s.Head.Capacity
 	return s, nil
 }
 
-// fillReserve makes the base of the reserve, before anybody is let in. It takes a few
+// fillReserve makes the base of the reserve, before senders are admitted. It takes a few
 // milliseconds; what would take longer is left to refillPool.
 func (w *WAL) fillReserve() error {
 	for {
@@ -219,7 +220,7 @@ func (w *WAL) provide(need uint64, b budget) (bool, error) {
 // there is any. The segment token is held.
 func (w *WAL) enlarge(s *store.Segment, capacity uint64, b budget) error {
 	old := s.Head.Capacity // only the holder of the token changes it
-	w.look()
+	w.measureDisk()
 	w.mu.Lock()
 	enough := capacity > old && w.pool.within(b) >= capacity-old
 	w.mu.Unlock()
@@ -254,7 +255,7 @@ func (w *WAL) enlarge(s *store.Segment, capacity uint64, b budget) error {
 	defer w.mu.Unlock()
 	s.Head.Capacity = capacity
 	if slices.Contains(w.pool.ready, s) {
-		w.pool.held += capacity - old
+		w.pool.prepared += capacity - old
 	}
 	w.review()
 	return nil

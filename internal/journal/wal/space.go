@@ -17,7 +17,7 @@ import (
 //	└──────────────────────────── available ────────────────────────────────┘
 //	                     senders  ◄──┼──► target: upkeep alone
 //
-// All of it are blocks on disk: nobody else can take them. Groups for Senders are
+// All of it are blocks on disk: no other process can take them. Groups for Senders are
 // refused before they would leave less than the target; what refuses them says
 // whether more can be made (ErrBusy: wait a moment) or not (ErrFull).
 const (
@@ -42,11 +42,11 @@ const (
 // include the header of a batch.
 func (w *WAL) segmentFor(need uint64) uint64 {
 	need += format.HeaderSize + format.BatchHeader + format.Alignment
-	return min(w.block, (need+511)&^511)
+	return min(w.segmentSize, (need+511)&^511)
 }
 
-// look asks the system how much of the disk is free, and how large it is.
-func (w *WAL) look() {
+// measureDisk asks the system how much of the disk is free, and how large it is.
+func (w *WAL) measureDisk() {
 	total, free := uint64(math.MaxInt64), uint64(math.MaxInt64)
 	if s, err := w.fs.Space(); err == nil && s.Total > 0 { // else it shows when a file is made
 		total, free = uint64(s.Total), uint64(s.Free)
@@ -55,9 +55,9 @@ func (w *WAL) look() {
 	defer w.mu.Unlock()
 	s := &w.pool
 	s.free, s.margin = free, min(maxMargin, total/marginShare)
-	s.limit = min(w.block, max(store.FirstCapacity, total/segmentShare&^(64<<10-1)))
+	s.limit = min(w.segmentSize, max(store.FirstCapacity, total/segmentShare&^(64<<10-1)))
 	// On a full disk the base is also what owners move bodies into, out of segments
-	// that are mostly dead. They may use half of it, and move no more than half of a
+	// that are mostly garbage. They may use half of it, and move no more than half of a
 	// segment: so it is as large as any of them. A store of few segments can wait
 	// with that until the disk has little left.
 	s.base = min(baseReserve, total/baseShare)
@@ -68,7 +68,7 @@ func (w *WAL) look() {
 			}
 		}
 	}
-	s.base = min(s.base, store.Usable(w.block))
+	s.base = min(s.base, store.Usable(w.segmentSize))
 	s.setTarget()
 }
 
@@ -81,7 +81,7 @@ func (s *segmentPool) setTarget() { s.target = s.base + s.reserved + s.reserved/
 func (s *segmentPool) spendable() uint64 { return s.free - min(s.free, s.margin) }
 
 // available returns the bytes that groups can still have; mu is held.
-func (w *WAL) available() uint64 { return w.log.free() + w.pool.held }
+func (w *WAL) available() uint64 { return w.log.free() + w.pool.prepared }
 
 // free returns what is left of the active segment; mu is held.
 func (t *tail) free() uint64 {
@@ -105,7 +105,7 @@ func (w *WAL) admits(need uint64) error {
 		return nil
 	case s.spent || have+s.spendable() < s.target+need:
 		// For smaller groups, too, unless there is so much that review would at
-		// once let them in again.
+		// once admit them again.
 		if enough := s.target + w.slack(); have < enough && (s.spent || have+s.spendable() < enough) {
 			w.status.Full = true
 			w.changes++
@@ -135,12 +135,12 @@ func (w *WAL) noteNoSpace(need uint64) error {
 }
 
 // slack is how much more than the target there must be before a disk that was
-// full is not any more, so that it does not change its mind with each group; mu is
+// full is not any more, so that the status does not change with each group; mu is
 // held.
 func (w *WAL) slack() uint64 { return w.pool.limit / 2 }
 
-// review works out anew what senders are told; mu is held. Whoever changes what it
-// depends on calls it.
+// review computes the status of senders; mu is held. A change to anything that it
+// depends on must call it.
 func (w *WAL) review() {
 	s, have := &w.pool, w.available()
 	enough := s.target

@@ -122,7 +122,7 @@ func TestSendersLeaveTheReserve(t *testing.T) {
 	}
 }
 
-// A7: whether the disk is full is known before anybody is let in.
+// A7: whether the disk is full is known before senders are admitted.
 func TestFullIsKnownAtOnce(t *testing.T) {
 	disk, w := limited(t, 1<<20)
 	c, _ := claim(t, w, 1)
@@ -226,8 +226,8 @@ func TestRestartOnAFullDisk(t *testing.T) {
 		w := open(t, disk)
 		c, _ := claim(t, w, 1)
 		commit(t, w)
-		if _, err := sendOne(w, c, "there is room"); err != nil {
-			t.Fatalf("seed %d: send to a disk that has room again: %v, %+v", seed, err, w.Stats())
+		if _, err := sendOne(w, c, "there is space"); err != nil {
+			t.Fatalf("seed %d: send to a disk that has space again: %v, %+v", seed, err, w.Stats())
 		}
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
@@ -282,7 +282,7 @@ func TestIdleFullDiskIsNotWritten(t *testing.T) {
 }
 
 // A7: a disk that has less than it says, as with a quota for one user, is not tried
-// for ever.
+// without limit.
 func TestDiskThatHasLessThanItSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
@@ -363,7 +363,7 @@ func TestSegmentsFitTheDisk(t *testing.T) {
 }
 
 // A group for senders that is too large for what is left is refused with ErrFull,
-// not told to wait for ever; smaller ones go on.
+// not refused with ErrBusy without limit; smaller ones go on.
 func TestLargeGroupOnAFullDisk(t *testing.T) {
 	disk := vfs.NewMem()
 	disk.SetSize(64 << 20)
@@ -399,7 +399,7 @@ func TestLargeGroupOnAFullDisk(t *testing.T) {
 		commit(t, w)
 	}
 	if err != nil {
-		t.Errorf("send 12 MiB to a disk that has room again: %v, %+v", err, w.Stats())
+		t.Errorf("send 12 MiB to a disk that has space again: %v, %+v", err, w.Stats())
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -469,7 +469,7 @@ func TestTooMuchWaitsForTheDisk(t *testing.T) {
 	if status.Busy {
 		t.Fatalf("all is written, and the status is %+v", status)
 	}
-	if _, err := sendOne(w, c, "let in again"); err != nil {
+	if _, err := sendOne(w, c, "admitted again"); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -477,7 +477,7 @@ func TestTooMuchWaitsForTheDisk(t *testing.T) {
 	}
 }
 
-// A sender that finds no segment ready is told to come back, and does not make one.
+// A sender that finds no segment ready gets ErrBusy, and does not make one.
 func TestSendersDoNotWaitForASegment(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())
 	w := open(t, fault)
@@ -498,7 +498,7 @@ func TestSendersDoNotWaitForASegment(t *testing.T) {
 		t.Fatalf("%v after %d calls to the disk, status %+v", err, calls, status)
 	}
 	commit(t, w)
-	if _, err := sendOne(w, c, "let in again"); err != nil || status.Busy {
+	if _, err := sendOne(w, c, "admitted again"); err != nil || status.Busy {
 		t.Fatalf("after a commit: %v, status %+v", err, status)
 	}
 }
@@ -672,7 +672,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 	})
 }
 
-// A1: a store that nobody uses is not written either: what it gives back is not made
+// A1: an idle store is not written either: what it gives back is not made
 // again, whatever is reserved.
 func TestIdleStoreIsNotWritten(t *testing.T) {
 	t.Parallel()
@@ -752,7 +752,7 @@ func TestLargeGroupDoesNotShutOutSmallOnes(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if status.Full || status.Busy {
-			t.Errorf("there is room for small groups, and the status is %+v, %+v", status, w.Stats())
+			t.Errorf("there is space for small groups, and the status is %+v, %+v", status, w.Stats())
 		}
 		if _, err := sendOne(w, c, "small"); err != nil {
 			t.Errorf("send a small one: %v", err)
@@ -854,7 +854,7 @@ func TestTruncateWithoutSpaceForNames(t *testing.T) {
 	w := open(t, fault)
 	c, _ := claim(t, w, 1)
 	var at journal.Position
-	for c.Block(at) < 6 {
+	for c.Segment(at) < 6 {
 		at = appendOne(t, w, c, numbered(600))
 		commit(t, w)
 	}
@@ -955,7 +955,7 @@ func TestSegmentIsFreedWhileItIsEnlarged(t *testing.T) {
 	done := false
 	disk.before = func(string) {
 		var at journal.Position
-		for n := other.Block(appendOne(t, w, other, "x")) + 2; other.Block(at) < n; { // one for each that is ready
+		for n := other.Segment(appendOne(t, w, other, "x")) + 2; other.Segment(at) < n; { // one for each that is ready
 			at = appendOne(t, w, other, record)
 		}
 		for _, c := range []journal.Claim{c, other} {
@@ -984,15 +984,15 @@ func wantCounted(t *testing.T, w *WAL) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var held, spared uint64
+	var prepared, spared uint64
 	for _, s := range w.pool.ready {
-		held += s.FreeAfter(format.HeaderSize)
+		prepared += s.FreeAfter(format.HeaderSize)
 	}
 	for _, p := range w.pool.spares {
-		spared += p.Usable(w.block)
+		spared += p.Usable(w.segmentSize)
 	}
-	if held += spared; held != w.pool.held || spared != w.pool.spared {
-		t.Errorf("%d bytes are held, %d of them in spares; counted are %d and %d", held, spared, w.pool.held, w.pool.spared)
+	if prepared += spared; prepared != w.pool.prepared || spared != w.pool.spared {
+		t.Errorf("%d bytes are prepared, %d of them in spares; counted are %d and %d", prepared, spared, w.pool.prepared, w.pool.spared)
 	}
 }
 

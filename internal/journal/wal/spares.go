@@ -14,8 +14,8 @@ func (w *WAL) putSpare(p *store.Spare) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &w.pool
-	s.held += p.Usable(w.block)
-	s.spared += p.Usable(w.block)
+	s.prepared += p.Usable(w.segmentSize)
+	s.spared += p.Usable(w.segmentSize)
 	s.spares = append(s.spares, p)
 	s.tooLarge, s.skip = 0, 0
 	w.review()
@@ -25,7 +25,7 @@ func (w *WAL) putSpare(p *store.Spare) {
 func (w *WAL) returnSpare(p *store.Spare) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pool.spared += p.Usable(w.block)
+	w.pool.spared += p.Usable(w.segmentSize)
 	w.pool.spares = append(w.pool.spares, p)
 }
 
@@ -67,7 +67,7 @@ func (w *WAL) takeSurplus(target uint64) *store.Spare { return w.take(w.surplus(
 func (w *WAL) surplus(target uint64) int {
 	best := -1
 	for i, p := range w.pool.spares {
-		if w.pool.spared-p.Usable(w.block) >= target && (best < 0 || p.Size > w.pool.spares[best].Size) {
+		if w.pool.spared-p.Usable(w.segmentSize) >= target && (best < 0 || p.Size > w.pool.spares[best].Size) {
 			best = i
 		}
 	}
@@ -85,7 +85,7 @@ func (w *WAL) take(i int) *store.Spare {
 	s.spares[i] = s.spares[len(s.spares)-1]
 	s.spares[len(s.spares)-1] = nil
 	s.spares = s.spares[:len(s.spares)-1]
-	s.spared -= p.Usable(w.block)
+	s.spared -= p.Usable(w.segmentSize)
 	return p
 }
 

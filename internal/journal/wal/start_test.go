@@ -153,11 +153,11 @@ func TestStartReadsTheLogOnce(t *testing.T) {
 		}
 		keep := journal.Retain{From: w.log.synced}
 		for n := range w.segs {
-			if n < claims[0].Block(keep.From) {
-				keep.Blocks = append(keep.Blocks, n)
+			if n < claims[0].Segment(keep.From) {
+				keep.Segments = append(keep.Segments, n)
 			}
 		}
-		slices.Sort(keep.Blocks)
+		slices.Sort(keep.Segments)
 		for _, c := range claims {
 			if err := w.Truncate(ctx, c, keep); err != nil {
 				t.Fatal(err)
@@ -169,7 +169,7 @@ func TestStartReadsTheLogOnce(t *testing.T) {
 		disk.read.Store(0)
 		startAll(t, disk, shards)
 		if read := disk.read.Load(); read > 2*segment {
-			t.Errorf("%d shards, with %d blocks kept: %d bytes read, want no more than the last segment, twice", shards, len(keep.Blocks), read)
+			t.Errorf("%d shards, with %d segments kept: %d bytes read, want no more than the last segment, twice", shards, len(keep.Segments), read)
 		}
 	}
 }

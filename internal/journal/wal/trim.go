@@ -37,7 +37,7 @@ func (w *WAL) bloated() bool {
 	return ready > idlePool || w.surplus(w.pool.target) >= 0
 }
 
-// trim makes the pool of a store that nobody uses as small as that of a new one.
+// trim makes the pool of an idle store as small as that of a new one.
 func (w *WAL) trim() error {
 	w.segmentToken <- struct{}{}
 	err := w.trimReady()

@@ -15,7 +15,7 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	u := journal.Usage{HeldBack: w.since(s.From)}
 	manifest := uint64(128) // about how many bytes of the log it takes
 	for _, other := range w.shards {
-		manifest += 48 + 10*uint64(len(other.Blocks))
+		manifest += 48 + 10*uint64(len(other.Segments))
 		u.Reserved += other.reserved
 		if other.From != 0 && other.From < s.From {
 			u.HeldBack = 0
@@ -35,7 +35,7 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 }
 
 // Retained implements journal.Journal.
-func (w *WAL) Retained(c journal.Claim) map[uint64]journal.RetainedBlock {
+func (w *WAL) Retained(c journal.Claim) map[uint64]journal.RetainedSegment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s, err := w.owner(c)
@@ -44,13 +44,13 @@ func (w *WAL) Retained(c journal.Claim) map[uint64]journal.RetainedBlock {
 	}
 	bodies := make(map[uint64]int) // how many shards keep a segment for its bodies
 	for _, other := range w.shards {
-		for _, b := range other.Blocks {
-			if b < uint64(other.From)/w.block {
+		for _, b := range other.Segments {
+			if b < uint64(other.From)/w.segmentSize {
 				bodies[b]++
 			}
 		}
 	}
-	kept := make(map[uint64]journal.RetainedBlock)
+	kept := make(map[uint64]journal.RetainedSegment)
 	add := func(n uint64) {
 		seg := w.segs[n]
 		if seg == nil || seg == w.log.active {
@@ -58,14 +58,14 @@ func (w *WAL) Retained(c journal.Claim) map[uint64]journal.RetainedBlock {
 		}
 		by := bodies[n]
 		for _, other := range w.shards {
-			if other.From != 0 && uint64(other.From)/w.block <= n {
+			if other.From != 0 && uint64(other.From)/w.segmentSize <= n {
 				by++
 			}
 		}
-		kept[n] = journal.RetainedBlock{Size: seg.Head.Capacity, By: by}
+		kept[n] = journal.RetainedSegment{Size: seg.Head.Capacity, By: by}
 	}
-	from := uint64(s.From) / w.block
-	for _, b := range s.Blocks {
+	from := uint64(s.From) / w.segmentSize
+	for _, b := range s.Segments {
 		add(b)
 	}
 	for n := range w.segs {
@@ -83,13 +83,13 @@ func (w *WAL) keepsOld(s *shard) bool {
 	if w.log.active != nil {
 		active = w.log.active.Number
 	}
-	return len(s.Blocks) > 0 || uint64(s.From)/w.block < active
+	return len(s.Segments) > 0 || uint64(s.From)/w.segmentSize < active
 }
 
 // since returns the bytes of the log behind a position; mu is held. A segment
 // that is sealed counts whole: what is left free in it is less than a group.
 func (w *WAL) since(from journal.Position) uint64 {
-	first, off := uint64(from)/w.block, uint64(from)%w.block
+	first, off := uint64(from)/w.segmentSize, uint64(from)%w.segmentSize
 	var sum uint64
 	for n, seg := range w.segs {
 		switch {

@@ -28,7 +28,7 @@ func TestUsageCountsBytes(t *testing.T) {
 	payload := make([]byte, 100<<10)
 	var at []journal.Position
 	wrote := uint64(0)
-	for len(at) == 0 || c.Block(at[len(at)-1]) < 3 {
+	for len(at) == 0 || c.Segment(at[len(at)-1]) < 3 {
 		at = append(at, appendOne(t, w, c, string(payload)))
 		wrote += uint64(format.FrameSize(len(payload)) + format.BatchHeader)
 		commit(t, w)
@@ -60,11 +60,11 @@ func TestUsageCountsBytes(t *testing.T) {
 
 	// From on a record in the second segment, with the first kept for its bodies.
 	half := 0
-	for c.Block(at[half]) < 2 {
+	for c.Segment(at[half]) < 2 {
 		half++
 	}
 	half += 5
-	keep := journal.Retain{From: at[half], Blocks: []uint64{1}}
+	keep := journal.Retain{From: at[half], Segments: []uint64{1}}
 	if err := w.Truncate(ctx, c, keep); err != nil {
 		t.Fatal(err)
 	}

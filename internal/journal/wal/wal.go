@@ -19,7 +19,7 @@ import (
 
 // Options are the settings of a WAL; the zero value is ready to use.
 type Options struct {
-	// SegmentSize is the block of the journal, in bytes; default 64 MiB. A
+	// SegmentSize is the size of a segment, in bytes; default 64 MiB. A
 	// store keeps the size it was made with. On a small disk the files are
 	// smaller than that.
 	SegmentSize uint64
@@ -35,9 +35,9 @@ var ErrFull = journal.ErrFull
 
 // WAL is a journal on one disk.
 type WAL struct {
-	fs    vfs.FS
-	lock  io.Closer
-	block uint64 // the segment size; fixed
+	fs          vfs.FS
+	lock        io.Closer
+	segmentSize uint64 // fixed
 
 	unsynced uint64 // bytes that may wait for the disk; fixed
 
@@ -54,7 +54,7 @@ type WAL struct {
 	//	Commit                        one segment       one batch
 	//	Release                                         for each batch
 	//
-	// Who needs more than one takes them from left to right, and nobody has the
+	// A goroutine that needs more than one takes them from left to right. None has the
 	// segment token and the write token at once. If Commit, while it writes, could
 	// ask for the manifest token, and Truncate, which has it, waits for Commit to
 	// write the records before its new beginning, neither would go on.
@@ -114,15 +114,15 @@ type shard struct {
 	number journal.Shard
 	format.ShardManifest
 	watch      func(journal.Status)
-	lastStatus journal.Status // the last one that watch was given
-	changes    uint64         // of that status; whoever was refused meanwhile waits for a call
+	lastStatus journal.Status // the last one that watch was called with
+	changes    uint64         // of that status; an owner that was refused meanwhile waits for a call
 	released   bool           // its claim was, and no other has followed
 	reserved   uint64         // bytes for upkeep that its owner may need at once
 }
 
 var _ journal.Journal = (*WAL)(nil)
 
-// Close commits what is pending, marks the store as closed in good order, and
+// Close commits what is pending, marks the store as closed cleanly, and
 // releases it. Run must have returned before.
 func (w *WAL) Close() error {
 	w.manifestToken <- struct{}{}
@@ -151,9 +151,9 @@ func (w *WAL) Close() error {
 	return errors.Join(err, w.release())
 }
 
-// appendStop puts an empty batch at the end of the log; mu is held. Whoever opens the
-// store then knows that the batch before it was synced, so that damage to it
-// does not pass for a torn write. When there is no space for it the seal says the
+// appendStop puts an empty batch at the end of the log; mu is held. It proves
+// to the next Open that the batch before it was synced, so that damage to that
+// batch does not pass for a torn write. When there is no space for it the seal says the
 // same, if there is a segment behind for the log to go on in; if not the manifest
 // has to say it alone.
 func (w *WAL) appendStop() {

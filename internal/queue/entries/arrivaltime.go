@@ -2,9 +2,8 @@
 
 package entries
 
-// A reply is ordered by the time of its request. The entry of such a message has
-// that order time and a flag; when the message itself arrived is kept in a map,
-// because few messages need it.
+// A reply is ordered by the order time of its request. Its entry has that order time and
+// a flag; its own arrival time is in a map, because few messages need it.
 
 // EnqueuedAt returns when a message arrived, which is what consumers see.
 func (s *Store) EnqueuedAt(seq SeqNo, e *Entry) int64 {

@@ -142,7 +142,7 @@ func (s *Store) checkList(l *SeqList, by listOrder, test func(*Entry) error) err
 	for _, seq := range found {
 		e := s.Get(seq)
 		if e == nil {
-			return fmt.Errorf("invariant 5: a list has message %d, which is gone", seq)
+			return fmt.Errorf("invariant 5: a list has message %d, which does not exist", seq)
 		}
 		if err := test(e); err != nil {
 			return err

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package entries stores what memory keeps of the messages of one queue, and sorted
-// lists of them.
+// Package entries stores the messages of one queue in memory, without their bodies, and
+// sorted lists of them.
 //
 // A Store has an Entry of 56 bytes for each message, in slabs, and finds it by its
 // sequence number, by its address, or in sequence order. Groups interns the names of
 // sessions and fair keys, which an Entry refers to by number. A SeqList holds the
-// sequence numbers of messages in an order; a SortedList keeps messages by order time
-// and lets a long list have slabs of its own.
+// sequence numbers of messages in an order; a SortedList orders messages by order time,
+// and a long one has slabs of its own.
 //
 // # How the files fit together
 //

@@ -25,8 +25,8 @@ const (
 	Locked
 )
 
-// Entry is all that memory keeps of a message: 56 bytes without a pointer, so that
-// the garbage collector does not scan a backlog. The zero entry is a free slot.
+// Entry is a message in memory: 56 bytes without a pointer, so that the garbage collector
+// does not scan a backlog. The zero entry is a free slot.
 type Entry struct {
 	Seq        SeqNo
 	BodyAt     uint64
@@ -82,11 +82,11 @@ func (e *Entry) UnlockedState() State {
 	return Ready
 }
 
-// Never is a time that does not come.
+// Never is a time after all others.
 const Never = math.MaxInt64
 
 // Expiry returns when the message expires. A deferred message expires only when it is
-// received by its number, and a scheduled one not before it is due.
+// received by its sequence number, and a scheduled one not before it is due.
 func (e *Entry) Expiry() int64 {
 	if e.Life == 0 {
 		return Never
@@ -101,8 +101,8 @@ func (e *Entry) lifeUnit() time.Duration {
 	return time.Millisecond
 }
 
-// SetLife rounds a life up to what 32 bits can hold: milliseconds to 49 days,
-// seconds to 136 years, for ever beyond.
+// SetLife rounds a time to live up to what fits into 32 bits: milliseconds to 49 days,
+// seconds to 136 years, no limit beyond.
 func (e *Entry) SetLife(d time.Duration) {
 	e.Life, e.Flags = 0, e.Flags&^FlagSeconds
 	if d <= 0 {
@@ -118,14 +118,14 @@ func (e *Entry) SetLife(d time.Duration) {
 	}
 }
 
-// The times that nanoseconds can tell: from 1970, because zero is none, to the
-// year 2262. Others stand for the nearest one.
+// The times that an entry can have: from 1970, because zero is none, to the year 2262.
+// Another time becomes the nearest of these.
 var (
 	firstMoment = time.Unix(0, 1)
 	lastMoment  = time.Unix(0, Never-1)
 )
 
-// Nanos and moment translate between the clock of the owner and ours.
+// Nanos and Moment translate between time.Time and nanoseconds.
 func Nanos(t time.Time) int64 {
 	switch {
 	case t.IsZero():
@@ -146,7 +146,7 @@ func Moment(n int64) time.Time {
 }
 
 // AddClamped adds to a duration, or a duration to a time in nanoseconds. The result is
-// at least one and before never.
+// at least one and before Never.
 func AddClamped(d time.Duration, by int64) time.Duration {
 	if by > 0 && int64(d) > Never-by {
 		return Never - 1

@@ -13,8 +13,8 @@ package entries
 // finds nothing and sets the exact bound. A page is in the heap at most once; a
 // lower bound moves it up.
 
-// pageExpiry is the bound of a page. The page knows its index in the heap, so that it
-// can be moved, and removed with the page.
+// pageExpiry is the bound of a page. The page has its index in the heap, so that it can
+// be moved, and removed with the page.
 type pageExpiry struct {
 	at   int64
 	page uint64
@@ -67,7 +67,7 @@ func (s *Store) Expired(n uint64, now int64, due []SeqNo) []SeqNo {
 	return due
 }
 
-// forgetExpiry takes a page out of the heap, if it is there.
+// forgetExpiry removes a page from the heap, if it is there.
 func (s *Store) forgetExpiry(p *page) {
 	if p.expiry == 0 {
 		return

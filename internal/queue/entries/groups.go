@@ -11,23 +11,23 @@ type GroupKey struct {
 	Key       string
 }
 
-// Group is a belonging that some message has. Entries hold its number, so that
-// a million messages of one tenant keep one copy of the name.
+// Group is a group key that some message has. Entries have its number, so that a million
+// messages of one tenant share one copy of the name.
 type Group struct {
 	GroupKey
 	Refs      int
 	SessionNo uint32 // in sessions, if this is a queue of sessions
 }
 
-// Groups numbers belongings. Number zero belongs to nothing and has no name.
+// Groups numbers group keys. Number zero is that of messages without session and fair key.
 type Groups struct {
 	ByName map[GroupKey]uint32
 	All    []Group
 	free   []uint32
-	Bytes  int64 // what all of them count toward Footprint
+	Bytes  int64 // that all of them count toward Footprint
 }
 
-// NewGroups returns groups with the one that belongs to nothing.
+// NewGroups returns groups that contain only number zero.
 func NewGroups() Groups { return Groups{All: make([]Group, 1)} }
 
 // Join counts one more message of b and reports whether it is the first.
@@ -39,7 +39,7 @@ func (g *Groups) Join(b GroupKey) (n uint32, first bool) {
 	if g.ByName == nil {
 		g.ByName = make(map[GroupKey]uint32)
 	}
-	// The names may be part of a message's buffer, which must not live on.
+	// The names may be part of a message's buffer, which must not stay in memory.
 	b.Session, b.Key = strings.Clone(b.Session), strings.Clone(b.Key)
 	if k := len(g.free); k > 0 {
 		n, g.free = g.free[k-1], g.free[:k-1]
@@ -67,8 +67,8 @@ func (g *Groups) Leave(n uint32) (last bool) {
 	return true
 }
 
-// A group counts toward the size of a queue with its names, of which there are
-// several copies. The numbers are about what is measured.
+// A group counts toward the size of a queue with its names, of which there are several
+// copies. The numbers are close to what is measured.
 const (
 	groupOverhead = 512
 	nameCopies    = 3

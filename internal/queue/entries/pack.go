@@ -37,7 +37,7 @@ type packed struct {
 	addrs [packedLen]SlotAddr
 }
 
-// packedLen is how few messages a page must have to be packed.
+// packedLen is the number of messages at or below which a page is packed.
 const packedLen = 16
 
 // maxSpare is how many pages of each kind are kept for reuse.
@@ -66,7 +66,7 @@ func (s *Store) unpack(p *page) {
 	p.full, p.pack = full, nil
 }
 
-// recycle keeps the memory of a page for reuse.
+// recycle stores the memory of a page for reuse.
 func (s *Store) recycle(p *page) {
 	if p.full != nil && len(s.spareFull) < maxSpare {
 		s.spareFull = append(s.spareFull, p.full)

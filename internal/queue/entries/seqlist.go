@@ -4,17 +4,17 @@ package entries
 
 import "slices"
 
-// SeqList is the numbers of messages in the order of their keys. It holds exactly
-// the messages that were added and not removed; no operation takes longer than a
-// few chunks, wherever in the list it is and however many messages there are.
+// SeqList has the sequence numbers of messages in the order of their keys. It contains
+// exactly the messages that were added and not removed. Every operation visits at most a
+// few chunks, wherever in the list it is and however long the list is.
 //
 //	few:   [ 7 9 12 ]                            up to shortList, in one slice
 //	many:  low 7        low 310       low 577    then in chunks; low is a key that
 //	       [· · 7 9 12] [310 311 … ·] [577 …  ]  is not after any in its chunk
 //
-// A chunk has room in front after messages were removed there, and behind. One that
-// is full is divided; two neighbours that have become small are joined. Only the
-// numbers are kept, eight bytes for each message: the age is in the entry.
+// A chunk has free space behind its numbers and, after removals there, in front. A full
+// chunk is divided; two small neighbours are joined. Only sequence numbers are stored,
+// eight bytes for each message: the order time is in the entry.
 type SeqList struct {
 	n    int
 	few  []SeqNo
@@ -34,7 +34,7 @@ type seqChunks struct {
 
 type seqChunk struct {
 	low      OrderKey
-	from, to uint8 // the numbers are seqs[from:to]
+	from, to uint8 // the sequence numbers are seqs[from:to]
 	seqs     [chunkSeqs]SeqNo
 }
 
@@ -42,8 +42,8 @@ type seqChunk struct {
 type listOrder uint8
 
 const (
-	byOrderTime listOrder = iota // the older first, then the lower number
-	byNumber                     // for a session, in which only numbers count
+	byOrderTime listOrder = iota // the older first, then the lower sequence number
+	byNumber                     // for a session, in which only sequence numbers count
 )
 
 // keyOf returns the key of a message in a list.
@@ -66,7 +66,7 @@ func (l *SeqList) reset() {
 	*l = SeqList{few: few}
 }
 
-// PeekNext returns the first message; the list is not empty.
+// First returns the first message; the list is not empty.
 func (l *SeqList) First() SeqNo {
 	if l.many == nil {
 		return l.few[0]
@@ -84,7 +84,7 @@ func (l *SeqList) last() SeqNo {
 	return c.seqs[c.to-1]
 }
 
-// push adds a message that no other in the list is after.
+// push adds a message whose key is not before any other in the list.
 func (l *SeqList) push(k OrderKey) {
 	l.n++
 	if l.many != nil {
@@ -99,11 +99,11 @@ func (l *SeqList) push(k OrderKey) {
 	l.many.push(k)
 }
 
-// grow moves what few holds into a chunk.
+// grow moves the sequence numbers of few into a chunk.
 func (l *SeqList) grow() {
 	c := &seqChunk{to: uint8(len(l.few))}
 	copy(c.seqs[:], l.few)
-	l.many = &seqChunks{list: []*seqChunk{c}} // low is before all
+	l.many = &seqChunks{list: []*seqChunk{c}} // low is before every key
 	l.few = nil
 }
 
@@ -122,7 +122,7 @@ func (l *SeqList) insert(s *Store, k OrderKey, by listOrder) {
 	}
 }
 
-// Put adds a message to a list by number.
+// Put adds a message to a list by sequence number.
 func (l *SeqList) Put(s *Store, seq SeqNo) {
 	if l.n == 0 || seq > l.last() {
 		l.push(OrderKey{0, seq})
@@ -131,7 +131,7 @@ func (l *SeqList) Put(s *Store, seq SeqNo) {
 	}
 }
 
-// searchList returns how many of the numbers, which are in order, have keys before k.
+// searchList returns how many of the sorted sequence numbers have keys before k.
 func (s *Store) searchList(seqs []SeqNo, k OrderKey, by listOrder) int {
 	lo, hi := 0, len(seqs)
 	for lo < hi {
@@ -187,7 +187,7 @@ func (l *SeqList) Remove(k OrderKey) {
 	l.many.remove(k)
 }
 
-// Discard removes a message of a list by number if it is there.
+// Discard removes a message of a list by sequence number, if it is there.
 func (l *SeqList) Discard(seq SeqNo) {
 	if l.n == 0 {
 		return
@@ -204,7 +204,8 @@ func (l *SeqList) Discard(seq SeqNo) {
 	}
 }
 
-// After returns the first message whose number is above seq, in a list by number.
+// After returns the first message whose sequence number is above seq, in a list by
+// sequence number.
 func (l *SeqList) After(seq SeqNo) (SeqNo, bool) {
 	if l.many == nil {
 		at, found := slices.BinarySearch(l.few, seq)
@@ -259,7 +260,7 @@ func (m *seqChunks) push(k OrderKey) {
 	c.to++
 }
 
-// addChunk makes an empty chunk at a place in the list.
+// addChunk inserts an empty chunk at an index of the list.
 func (m *seqChunks) addChunk(at int, low OrderKey) *seqChunk {
 	c := m.spare
 	m.spare = nil
@@ -276,7 +277,7 @@ func (m *seqChunks) addChunk(at int, low OrderKey) *seqChunk {
 	return c
 }
 
-// drop takes an empty chunk out of the list. The last one stays.
+// drop removes an empty chunk from the list. The last chunk stays.
 func (m *seqChunks) drop(at int) {
 	c := m.list[at]
 	c.from, c.to = 0, 0
@@ -337,8 +338,8 @@ func (m *seqChunks) remove(k OrderKey) {
 	m.join(i)
 }
 
-// join moves what a chunk has into the one before it, or what the one behind it has
-// into it, if that leaves a chunk that is no more than half full.
+// join moves the numbers of a chunk into the one before it, or those of the one behind
+// into it, if the result is at most half full.
 func (m *seqChunks) join(i int) {
 	size := func(i int) int { return int(m.list[i].to - m.list[i].from) }
 	switch {

@@ -39,7 +39,7 @@ func (n SlotAddr) slot() int    { return int(n & (1<<slabBits - 1)) }
 //	           or the shared slab    |
 //	                                 +-> sparse: its last entries are moved to the
 //	                                     shared slab, so that a few old messages do
-//	                                     not keep thousands of slabs
+//	                                     not retain thousands of slabs
 type slab struct {
 	entries    *[SlabLen]Entry // nil: the slab id is free
 	next, prev uint32          // neighbours in its run
@@ -57,10 +57,10 @@ type slab struct {
 //	[. . w w . w w] <-> [w w w w . w w] <-> … <-> [w w w     ]
 //	     slot                                          used
 //
-// A slot counts if its entry has flagInRun (w). A slab without such slots leaves the
-// run at once, except the last one, so that the next message is never further than a
-// slab away. A slab in the middle that has few of them leaves, too; its messages
-// are then listed by their numbers.
+// A slot counts if its entry has flagInRun (w). A slab without such slots leaves the run
+// at once, except the last one, so the next message is at most one slab away. A slab in
+// the middle that has few of them leaves, too; its messages are then listed by their
+// sequence numbers.
 type SlabRun struct {
 	first, last uint32 // slab ids; zero if the run is empty
 	slot        int    // in first; no slot below it counts
@@ -157,8 +157,8 @@ func (s *slabs) freeSlot(n SlotAddr) {
 	}
 }
 
-// drainedInOrder reports whether only slots at the front were freed. Then the
-// remaining entries most likely are freed soon, too, and need not be moved.
+// drainedInOrder reports whether only slots at the front were freed. Then the remaining
+// entries are probably freed next, and need not be moved.
 func (sh *slab) drainedInOrder() bool {
 	for i := sh.used - sh.live; i < sh.used; i++ {
 		if !sh.entries[i].live() {
@@ -218,11 +218,11 @@ func (s *slabs) runEnd(r *SlabRun) SlotAddr {
 	if s.all[n].inRun == 0 {
 		n = s.all[n].prev
 	}
-	place := int(s.all[n].used) - 1
-	for s.all[n].entries[place].Flags&flagInRun == 0 {
-		place--
+	slot := int(s.all[n].used) - 1
+	for s.all[n].entries[slot].Flags&flagInRun == 0 {
+		slot--
 	}
-	return SlotAddr(n)<<slabBits | SlotAddr(place)
+	return SlotAddr(n)<<slabBits | SlotAddr(slot)
 }
 
 // popRun removes the first message of a run, if it is e and its slab has others.

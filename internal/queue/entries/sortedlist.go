@@ -23,8 +23,8 @@ func (e *Entry) Key() OrderKey { return OrderKey{e.OrderTime, e.Seq} }
 //	                                was long; the entries themselves are adjacent,
 //	                                nothing else refers to them
 //	list  7 9 12 310 …              sequence numbers of all others: of a short list,
-//	                                and of messages that came back (an abandoned
-//	                                message is older than the tail)
+//	                                and of requeued messages (an abandoned message
+//	                                is older than the tail)
 //
 // From longList messages on, new entries are allocated in the run. Deletion is exact
 // in both parts: a message is in the list if and only if it was added and not
@@ -49,20 +49,20 @@ func (l *SortedList) InRun() int {
 // Len returns how many messages the list has.
 func (l *SortedList) Len() int { return l.list.n + l.InRun() }
 
-// UseBuffer gives a list that has no memory yet some for its first messages.
+// UseBuffer sets the memory for the first messages of a list that has none yet.
 func (l *SortedList) UseBuffer(b []SeqNo) {
 	if l.list.few == nil {
 		l.list.few = b[:0]
 	}
 }
 
-// Reset empties a list that has no run and keeps the memory of a short one.
+// Reset empties a list that has no run and retains the memory of a short one.
 func (l *SortedList) Reset() {
 	l.list.reset()
 	l.tail = OrderKey{}
 }
 
-// ResetTail says that the list has become empty: any key may come next.
+// ResetTail says that the list has become empty: the next key may be any.
 func (l *SortedList) ResetTail() { l.tail = OrderKey{} }
 
 // SlabRun returns the run of the list, nil if no message is in it.
@@ -106,7 +106,7 @@ func (l *SortedList) Add(s *Store, k OrderKey, e *Entry) {
 	l.tail = k
 }
 
-// PeekNext returns the first message.
+// First returns the first message.
 func (l *SortedList) First(s *Store) (k OrderKey, ok bool) {
 	if l.list.Len() > 0 {
 		k, ok = s.keyOf(l.list.First(), byOrderTime), true
@@ -158,7 +158,7 @@ func (l *SortedList) Remove(s *Store, k OrderKey, e *Entry) {
 	}
 }
 
-// dissolveSlab takes a slab out of the run and adds its messages to the other part.
+// dissolveSlab removes a slab from the run and adds its messages to the other part.
 func (l *SortedList) dissolveSlab(s *Store, n uint32) {
 	sh := &s.all[n]
 	for i := range sh.used {

@@ -22,25 +22,25 @@ const (
 //	                 directory.pages -+             |
 //	                    page.full[i] or page.pack --+--> slotAddr --> slab, slot
 //
-// Directories exist only where there are messages. An empty page takes no memory
-// beyond its header. A page that has lost most of its messages is packed: a bit set
-// and up to sixteen addresses instead of 128.
+// Directories exist only where there are messages. An empty page takes no memory beyond
+// its header. A page that has lost most of its messages is packed: a bit set and up to
+// sixteen addresses instead of 128.
 //
-// Removing a message clears its bit in the page and leaves the address: writing it
-// would load a cache line that nobody needs. Outside of pages an address may become
-// stale, too; entryAt recognises that by the sequence number in the entry.
+// Removing a message clears its bit in the page and leaves the address: writing it would
+// load a cache line for nothing. Outside of pages an address may become stale, too;
+// entryAt recognises that by the sequence number in the entry.
 type Store struct {
 	slabs
 	dirs []*directory // sorted; only those that have messages, and the last
 	base uint64       // number of the first directory
 	Last SeqNo        // highest sequence number ever assigned; its page is never packed
-	Hint SlotAddr     // address of the message that is probably asked for next
+	Hint SlotAddr     // address of the message that is probably read next
 
 	expiries  []pageExpiry // a heap
 	spareFull []*[pageLen]SlotAddr
 	sparePack []*packed
 
-	ArrivalTimes map[SeqNo]int64 // of messages with flagLent
+	ArrivalTimes map[SeqNo]int64 // of messages with FlagInherited
 }
 
 type directory struct {
@@ -57,8 +57,8 @@ type page struct {
 	expiry uint32  // its index in expiries plus one; zero: none of its ready messages expires
 }
 
-// directory returns the index of directory no, or where to insert it. Without gaps
-// the index follows from the first or the last number; only between two gaps a
+// directory returns the index of directory no, or where to insert it. Without gaps the
+// index follows from the first or the last directory number; only between two gaps a
 // search is needed.
 func (s *Store) directory(no uint64) (i int, found bool) {
 	n := len(s.dirs)
@@ -98,8 +98,8 @@ func (s *Store) search(n uint64) *page {
 	return &s.dirs[i].pages[n&(dirLen-1)]
 }
 
-// Get returns the entry of a message, nil if there is none. It is valid until
-// the next delete or put.
+// Get returns the entry of a message, nil if there is none. It is valid until the next
+// Delete or Put.
 func (s *Store) Get(seq SeqNo) *Entry {
 	if e := s.entryAt(seq, s.Hint); e != nil {
 		return e
@@ -223,7 +223,7 @@ func (s *Store) drop(n uint64, p *page) {
 	}
 }
 
-// Next returns the first message whose number is not below seq; nil at the end.
+// Next returns the first message whose sequence number is not below seq; nil at the end.
 func (s *Store) Next(seq SeqNo) (SeqNo, *Entry) {
 	n, at := uint64(seq)>>pageBits, uint64(seq)&(pageLen-1)
 	i, found := s.directory(n >> dirBits)
@@ -235,9 +235,9 @@ func (s *Store) Next(seq SeqNo) (SeqNo, *Entry) {
 			at = 0
 		}
 		for p := from; p < dirLen; p, at = p+1, 0 {
-			if place, e := s.nextOf(&d.pages[p], at); e != nil {
+			if slot, e := s.nextOf(&d.pages[p], at); e != nil {
 				s.Visits++
-				return SeqNo((d.no<<dirBits|p)<<pageBits | place), e
+				return SeqNo((d.no<<dirBits|p)<<pageBits | slot), e
 			}
 		}
 	}
@@ -245,12 +245,12 @@ func (s *Store) Next(seq SeqNo) (SeqNo, *Entry) {
 }
 
 // nextOf returns the entry of p with the lowest slot not below at.
-func (s *Store) nextOf(p *page, at uint64) (place uint64, e *Entry) {
-	place, ok := p.has.next(at)
+func (s *Store) nextOf(p *page, at uint64) (slot uint64, e *Entry) {
+	slot, ok := p.has.next(at)
 	if !ok {
 		return 0, nil
 	}
-	return place, s.at(*p.get(place))
+	return slot, s.at(*p.get(slot))
 }
 
 // usage is how much memory the store uses: slabs, pages, and pages that have messages

@@ -4,12 +4,12 @@ package lease
 
 const chunkLen = 128
 
-// fifo is a first-in first-out list in chunks, so that a long one wastes at most
-// two of them and never copies what it holds.
+// fifo is a first-in first-out list in chunks, so that a long one wastes at most two of
+// them and never copies its items.
 type fifo[T any] struct {
 	chunks []*[chunkLen]T // those before first are nil
 	first  int            // chunk of the head
-	head   int            // place of the head in its chunk
+	head   int            // index of the head in its chunk
 	n      int            // items
 	popped uint64         // items ever popped
 	spare  *[chunkLen]T
@@ -38,7 +38,7 @@ func (f *fifo[T]) grow() {
 	f.chunks = append(f.chunks, c)
 }
 
-// at returns the item i places behind the head.
+// at returns the item i positions behind the head.
 func (f *fifo[T]) at(i int) *T {
 	i += f.head
 	return &f.chunks[f.first+i/chunkLen][i%chunkLen]

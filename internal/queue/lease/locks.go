@@ -9,44 +9,45 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// Lock is a message, or a session, in somebody's hands. Locks are not logged.
+// Lock is the lock of a message or a session. Locks are not logged.
 type Lock struct {
 	Seq        entries.SeqNo // zero: the lock of a session
 	Nonce      uint64        // of the token
 	At         int64         // taken at
-	Until      int64         // of a message in a session the session's lock counts instead
+	Until      int64         // end; in a session the end of the session's lock counts instead
 	Session    uint32        // of a session queue
 	prev, next uint32        // in the ring
-	List       uint32        // timeline it is in; inSession if in its session's ring
+	List       uint32        // expiry list that it is in; InSession if in its session's ring
 }
 
-// InSession is the span of a lock that ends with its session's.
+// InSession is the list of a lock that ends with its session's.
 const InSession = ^uint32(0)
 
 // Ring is a list of locks, linked through their prev and next.
 type Ring struct{ head, tail uint32 }
 
-// PeekNext returns the slot of the first lock; zero if there is none.
+// First returns the index of the first lock; zero if there is none.
 func (r *Ring) First() uint32 { return r.head }
 
-// expiryList is the locks that were taken for the same time: taken later, or
-// renewed, means ending later, so the first to end is always in front.
+// expiryList has the locks of one duration in order of expiry. A lock that is taken or
+// renewed later ends later, so it is added at the tail, and the head ends first: no heap
+// is needed, and every operation is O(1).
 type expiryList struct {
 	Ring
 	duration int64
 }
 
-// LockTable keeps locks in one slice; entries refer to them by index. Zero is none.
+// LockTable has all locks in one slice; entries refer to them by index. Zero is none.
 type LockTable struct {
 	All      []Lock
 	free     []uint32
 	lists    []expiryList
-	newLocks uint32             // timeline of new locks
+	newLocks uint32             // expiry list of new locks
 	hints    []entries.SlotAddr // address of a token's message, by the low bits of its nonce; a power of two
 }
 
-// Configure directs new locks to the timeline of their duration. A duration
-// that nobody uses any more gives its timeline away.
+// Configure selects the expiry list of a duration for new locks. The list of a duration
+// without locks is reused.
 func (ls *LockTable) Configure(d time.Duration) {
 	unused := len(ls.lists)
 	for i := range ls.lists {
@@ -65,7 +66,7 @@ func (ls *LockTable) Configure(d time.Duration) {
 	ls.newLocks = uint32(unused)
 }
 
-// Put stores a lock and returns its slot. It is in no ring yet.
+// Put stores a lock and returns its index. It is in no ring yet.
 func (ls *LockTable) Put(l Lock) uint32 {
 	if k := len(ls.free); k > 0 {
 		slot := ls.free[k-1]
@@ -74,15 +75,16 @@ func (ls *LockTable) Put(l Lock) uint32 {
 		return slot
 	}
 	if len(ls.All) == 0 {
-		ls.All = append(ls.All, Lock{}) // slot zero is none
+		ls.All = append(ls.All, Lock{}) // index zero is none
 	}
 	ls.All = append(ls.All, l)
 	return uint32(len(ls.All) - 1)
 }
 
-// Note remembers the address of a token's message, so that to settle it takes as
-// long in a long queue as in a short one. It may be overwritten, and the message
-// may move: what hint returns is no more than that.
+// Note stores the address of a token's message, so that settling a message of a long
+// queue needs no lookup in the page index. It is a hint: another token may overwrite it,
+// and the message may move. A wrong hint is harmless, because the caller compares the
+// sequence number at the address.
 func (ls *LockTable) Note(nonce uint64, n entries.SlotAddr) {
 	if len(ls.hints) < 2*len(ls.All) {
 		ls.hints = make([]entries.SlotAddr, max(16, 2*len(ls.hints)))
@@ -90,7 +92,7 @@ func (ls *LockTable) Note(nonce uint64, n entries.SlotAddr) {
 	ls.hints[nonce&uint64(len(ls.hints)-1)] = n
 }
 
-// Hint returns what note remembered for a nonce, or the address of another message.
+// Hint returns the address that Note stored for a nonce, or that of another message.
 func (ls *LockTable) Hint(nonce uint64) entries.SlotAddr {
 	if len(ls.hints) == 0 {
 		return 0
@@ -98,7 +100,7 @@ func (ls *LockTable) Hint(nonce uint64) entries.SlotAddr {
 	return ls.hints[nonce&uint64(len(ls.hints)-1)]
 }
 
-// Begin lets the lock run from now in the current timeline.
+// Begin starts a lock at now, in the expiry list of new locks.
 func (ls *LockTable) Begin(slot uint32, now int64) {
 	l := &ls.All[slot]
 	t := &ls.lists[ls.newLocks]
@@ -106,8 +108,8 @@ func (ls *LockTable) Begin(slot uint32, now int64) {
 	ls.Link(&t.Ring, slot)
 }
 
-// KeepForever lets a running lock have no end: it moves to a list of its own, which has
-// no first to end.
+// KeepForever makes a running lock one without an end: it moves to a list of its own,
+// which never expires.
 func (ls *LockTable) KeepForever(slot uint32) {
 	ls.unlink(&ls.lists[ls.All[slot].List].Ring, slot)
 	i := slices.IndexFunc(ls.lists, func(t expiryList) bool { return t.duration == entries.Never })
@@ -120,14 +122,14 @@ func (ls *LockTable) KeepForever(slot uint32) {
 	ls.Link(&ls.lists[i].Ring, slot)
 }
 
-// Renew lets a running lock begin again.
+// Renew starts a running lock again.
 func (ls *LockTable) Renew(slot uint32, now int64) {
 	ls.unlink(&ls.lists[ls.All[slot].List].Ring, slot)
 	ls.Begin(slot, now)
 }
 
-// ExpireNow ends a running lock, whose holder has given it up, before its time: it is first
-// in its timeline, and no token fits it any more.
+// ExpireNow ends a running lock, which its holder has released, before its time. It
+// moves to the head of its expiry list, and no token is valid for it any more.
 func (ls *LockTable) ExpireNow(slot uint32, now int64) {
 	l := &ls.All[slot]
 	r := &ls.lists[l.List].Ring
@@ -142,10 +144,10 @@ func (ls *LockTable) ExpireNow(slot uint32, now int64) {
 	r.head = slot
 }
 
-// End frees the slot of a lock that is in an expiry list.
+// End frees the index of a lock that is in an expiry list.
 func (ls *LockTable) End(slot uint32) { ls.EndIn(&ls.lists[ls.All[slot].List].Ring, slot) }
 
-// EndIn frees the slot of a lock that is in ring r, which is that of its session.
+// EndIn frees the index of a lock that is in ring r, which is that of its session.
 func (ls *LockTable) EndIn(r *Ring, slot uint32) {
 	ls.unlink(r, slot)
 	ls.All[slot] = Lock{}
@@ -178,7 +180,7 @@ func (ls *LockTable) unlink(r *Ring, slot uint32) {
 	}
 }
 
-// PeekNext returns the lock that ends first, and when; zero if there is none.
+// First returns the lock that ends first, and when; zero if there is none.
 func (ls *LockTable) First() (slot uint32, until int64) {
 	until = entries.Never
 	for i := range ls.lists {

@@ -11,11 +11,11 @@ type scheduledEntry struct {
 	pos int // in order
 }
 
-// Schedule keeps appointments; entries refer to them by index. Zero is none.
+// Schedule has the scheduled messages; entries refer to them by index. Zero is none.
 type Schedule struct {
 	All   []scheduledEntry
 	free  []uint32
-	order []uint32 // a heap: the earliest in front, then the lowest number
+	order []uint32 // a heap: the earliest in front, then the lowest sequence number
 }
 
 func (s *Schedule) Add(seq entries.SeqNo, at int64) (slot uint32) {
@@ -23,7 +23,7 @@ func (s *Schedule) Add(seq entries.SeqNo, at int64) (slot uint32) {
 		slot, s.free = s.free[k-1], s.free[:k-1]
 	} else {
 		if len(s.All) == 0 {
-			s.All = append(s.All, scheduledEntry{}) // slot zero is none
+			s.All = append(s.All, scheduledEntry{}) // index zero is none
 		}
 		s.All = append(s.All, scheduledEntry{})
 		slot = uint32(len(s.All) - 1)
@@ -46,7 +46,7 @@ func (s *Schedule) Remove(slot uint32) {
 	s.free = append(s.free, slot)
 }
 
-// PeekNext returns the next message due, and when; never if there is none.
+// First returns the next message that is due, and when; Never if there is none.
 func (s *Schedule) First() (entries.SeqNo, int64) {
 	if len(s.order) == 0 {
 		return 0, entries.Never

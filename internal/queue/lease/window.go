@@ -12,8 +12,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// IDHash stands for a message id. It is on disk: the first half of SHA-256,
-// because senders choose their ids and must not be able to make two collide.
+// IDHash is the hash of a message id. It is on disk: the first half of SHA-256, because
+// senders choose their ids and must not be able to make two collide.
 type IDHash [16]byte
 
 func HashID(id string) IDHash {
@@ -21,7 +21,7 @@ func HashID(id string) IDHash {
 	return IDHash(sum[:16])
 }
 
-// SeenID is a message id and when it came.
+// SeenID is a message id and when it arrived.
 type SeenID struct {
 	ID IDHash
 	At int64
@@ -31,26 +31,26 @@ func (s SeenID) Compare(t SeenID) int {
 	return cmp.Or(cmp.Compare(s.At, t.At), bytes.Compare(s.ID[:], t.ID[:]))
 }
 
-// DedupWindow remembers the message ids of a time. It forgets late rather than
-// early; seen decides by the clock.
+// DedupWindow has the message ids of the last duration. It drops ids late rather than
+// early; Seen compares the time.
 type DedupWindow struct {
 	duration int64 // zero: off
 	at       map[IDHash]int64
 	order    fifo[SeenID]
 }
 
-// Configure changes the length of the window; zero forgets everything. How many
-// ids have gone is kept: a snapshot in progress counts its way by it.
+// Configure changes the duration; zero drops all ids. The count of dropped ids is kept:
+// it is part of the position of a snapshot in progress.
 func (w *DedupWindow) Configure(d time.Duration) {
 	w.duration = int64(d)
 	if d == 0 {
-		gone := w.order.popped + uint64(w.order.n)
+		dropped := w.order.popped + uint64(w.order.n)
 		*w = DedupWindow{}
-		w.order.popped = gone
+		w.order.popped = dropped
 	}
 }
 
-// Applies reports whether a message with this id is subject to the window.
+// Applies reports whether a message with this id is subject to duplicate detection.
 func (w *DedupWindow) Applies(id string) bool { return w.duration > 0 && id != "" }
 
 func (w *DedupWindow) Seen(id IDHash, now int64) bool {
@@ -58,8 +58,8 @@ func (w *DedupWindow) Seen(id IDHash, now int64) bool {
 	return ok && now < at+w.duration
 }
 
-// Reserve makes seen true for id without remembering when to forget it. The
-// caller goes on with keep or with cancel.
+// Reserve makes Seen true for id without storing when to drop it. The caller continues
+// with Keep or with Cancel.
 func (w *DedupWindow) Reserve(id IDHash, now int64) {
 	if w.at == nil {
 		w.at = make(map[IDHash]int64)
@@ -70,13 +70,13 @@ func (w *DedupWindow) Reserve(id IDHash, now int64) {
 func (w *DedupWindow) Keep(id IDHash, now int64) { w.order.push(SeenID{id, now}) }
 func (w *DedupWindow) Cancel(id IDHash)          { delete(w.at, id) }
 
-// Add is reserve and keep.
+// Add is Reserve and Keep.
 func (w *DedupWindow) Add(s SeenID) {
 	w.Reserve(s.ID, s.At)
 	w.Keep(s.ID, s.At)
 }
 
-// Forget drops up to max ids that are out of the window.
+// Forget drops up to max ids that have expired.
 func (w *DedupWindow) Forget(now int64, max int) {
 	for ; max > 0 && w.order.n > 0 && w.order.at(0).At+w.duration <= now; max-- {
 		s := w.order.pop()
@@ -86,7 +86,7 @@ func (w *DedupWindow) Forget(now int64, max int) {
 	}
 }
 
-// Contents returns what is in the window at a time, sorted.
+// Contents returns the ids that are valid at a time, sorted.
 func (w *DedupWindow) Contents(now int64) []SeenID {
 	var in []SeenID
 	for i := range w.order.n {
@@ -98,11 +98,11 @@ func (w *DedupWindow) Contents(now int64) []SeenID {
 	return in
 }
 
-// Off reports whether nothing is remembered.
+// Off reports whether there is no duplicate detection.
 func (w *DedupWindow) Off() bool { return w.duration == 0 }
 
-// Bounds returns the positions of the first id that is remembered and of the next one
-// to come. A position belongs to one id for ever.
+// Bounds returns the positions of the first id and of the next one to be added. A
+// position belongs to one id and is never reused.
 func (w *DedupWindow) Bounds() (first, end uint64) {
 	return w.order.popped, w.order.popped + uint64(w.order.n)
 }
@@ -112,8 +112,8 @@ func (w *DedupWindow) IdAt(position uint64) SeenID {
 	return *w.order.at(int(position - w.order.popped))
 }
 
-// Deadline returns when forgetting is worth waking up for: a few times in each
-// window, not once for each id.
+// Deadline returns when Forget should run: a few times in each duration, not once for
+// each id.
 func (w *DedupWindow) Deadline() int64 {
 	if w.order.n == 0 {
 		return entries.Never

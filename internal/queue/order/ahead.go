@@ -11,10 +11,10 @@ import (
 type Ahead struct {
 	seq       entries.SeqNo
 	ByLevel   map[ordering.Level]int // found so far
-	from      entries.SeqNo          // messages from here on are yet to be visited
+	from      entries.SeqNo          // next message to visit
 	begun     bool
-	numbering uint64                 // keys.counts when it began: byKey refers to key numbers
-	byKey     map[uint32]int         // ready in the same level, by fair key, where keys are served in turns
+	numbering uint64                 // keys.renumbered when it began: byKey refers to key numbers
+	byKey     map[uint32]int         // ready in the same level, by fair key, where keys are served in round robin
 	shared    map[ordering.Level]int // ready in other levels, where levels have shares
 }
 
@@ -31,7 +31,7 @@ func (a *Ahead) Begin(x *Index, seq entries.SeqNo) bool {
 
 // Step visits up to *most messages, which it subtracts, and reports whether it has
 // visited all. It counts those that are delivered before e, and those with which e
-// takes turns or has shares.
+// shares round robin or weights.
 func (a *Ahead) Step(x *Index, e *entries.Entry, at int64, most *int) (done bool) {
 	k, mine := e.Key(), x.fairKey(e.Group)
 	for ; *most > 0; *most-- {
@@ -58,8 +58,8 @@ func (a *Ahead) Step(x *Index, e *entries.Entry, at int64, most *int) (done bool
 	return false
 }
 
-// Finish adds, where turns and shares decide, the deliveries of others until e has
-// its own.
+// Finish adds, where round robin and weights decide, the deliveries of others before
+// that of e.
 func (a *Ahead) Finish(x *Index, e *entries.Entry, at int64) {
 	mine := &x.keys.all[x.fairKey(e.Group)]
 	turns, own := 0, a.ByLevel[e.Level]+1

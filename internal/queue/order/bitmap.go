@@ -16,8 +16,8 @@ func (b *bitmap) clear(l ordering.Level)    { b[l>>6] &^= 1 << (l & 63) }
 func (b *bitmap) has(l ordering.Level) bool { return b[l>>6]&(1<<(l&63)) != 0 }
 func (b *bitmap) empty() bool               { return b[0]|b[1]|b[2]|b[3] == 0 }
 
-// several reports at a glance that there is more than one level. It may overlook
-// it; only does not.
+// several reports that more than one level is set. It may return false although two are
+// set (the same bit in different words); only is exact.
 func (b *bitmap) several() bool {
 	any := b[0] | b[1] | b[2] | b[3]
 	return any&(any-1) != 0

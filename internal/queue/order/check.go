@@ -9,9 +9,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// Check verifies the entries, the counts of ready messages, and that every ready
-// message is where the order finds it. listed tells which messages of a session
-// queue are listed.
+// Check verifies the entries, the counts of ready messages, and that every ready message
+// is where the order finds it. listed reports which messages of a session queue are
+// listed.
 func (x *Index) Check(listed func(entries.SeqNo, *entries.Entry) bool) error {
 	if err := x.checkStats(); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (x *Index) checkLanes(followed func(entries.SeqNo) bool, listed func(entrie
 	return nil
 }
 
-// checkFair verifies that the line of a key has a message, and that it takes
-// turns only below its cap.
+// checkFair verifies that the list of a key has a message, and that it is eligible only
+// below its cap.
 func (x *Index) checkFair(f *fairLane, k entries.OrderKey, e *entries.Entry) error {
 	n := x.fairKey(e.Group)
 	l := f.find(x, n)

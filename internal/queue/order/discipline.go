@@ -25,7 +25,7 @@ func newPicker(o ordering.Order) picker {
 	return strict{}
 }
 
-// strict serves the highest open level. It remembers nothing.
+// strict serves the highest non-empty level. It has no state.
 type strict struct{}
 
 func (strict) headChanged(ordering.Level)              {}
@@ -43,21 +43,20 @@ func (strict) score(l ordering.Level, k entries.OrderKey, _ int64) (score, int64
 
 func (strict) rank(l ordering.Level, _, _ int64) int { return int(l) }
 
-// ranking is a discipline whose order among levels follows from a score of what
-// is first in each.
+// ranking is a discipline that orders levels by a score of the head of each.
 type ranking interface {
 	score(l ordering.Level, k entries.OrderKey, now int64) (s score, until int64)
 	rank(l ordering.Level, enqueued, now int64) int
 	aged() bool
-	// served says that a message of l was handed out. It reports whether the scores
-	// of all levels have changed, not only that of l.
+	// served says that a message of l was delivered. It reports whether the scores of all
+	// levels have changed, not only that of l.
 	served(l ordering.Level, open *bitmap) (all bool)
 }
 
-// aging lifts a message by one level for every interval it waited. Inside a
-// level the oldest is lifted most, so it is enough to look at the oldest.
+// aging raises a message by one level for every interval it waited. Inside a level the
+// oldest is raised most, so only the oldest is compared.
 type aging struct {
-	every int64 // zero: nobody rises
+	every int64 // zero: no message is raised
 	upTo  ordering.Level
 }
 
@@ -67,7 +66,7 @@ func (*aging) served(ordering.Level, *bitmap) bool { return false }
 
 func (a *aging) rank(l ordering.Level, enqueued, now int64) int {
 	if now-enqueued < a.every || a.every <= 0 || l >= a.upTo {
-		return int(l) // mostly so, and to divide takes long
+		return int(l) // the usual case, without a division
 	}
 	return int(min(int64(l)+(now-enqueued)/a.every, int64(a.upTo)))
 }
@@ -81,7 +80,7 @@ func (a *aging) score(l ordering.Level, k entries.OrderKey, now int64) (score, i
 	return score{-int64(r), k.At, k.Seq}, until
 }
 
-// deadline serves what is due first.
+// deadline serves the message with the earliest deadline first.
 type deadline struct {
 	objective []time.Duration // by level
 }

@@ -14,7 +14,7 @@ import (
 // maxLoad is the highest load; keys above it count as equal.
 const maxLoad = 64*64 - 1
 
-// fairLane serves the fair keys of a level in turn. The load of a key is its messages in
+// fairLane serves the fair keys of a level in round robin. The load of a key is its messages in
 // flight divided by its weight. Keys of one load are in one ring, in the order of their
 // turns; the head of the ring with the lowest load is next:
 //
@@ -24,9 +24,9 @@ const maxLoad = 64*64 - 1
 //	rings[2]  B            two in flight for each unit of weight
 //
 // Two bit scans find the ring, so a choice costs the same for two keys and for a million.
-// A key has as many turns in a row as its weight, then it goes to the tail. A key at its
-// cap or rate is in no ring. With finish-first a heap of started keys replaces the rings;
-// with aging a second heap, byHead, has the oldest message of the lane.
+// A key has as many turns in a row as its weight, then it moves to the tail. A key at its
+// cap or rate limit is in no ring. With finish-first a heap of started keys replaces the
+// rings; with aging a second heap, byHead, has the oldest message of the lane.
 type fairLane struct {
 	level      ordering.Level
 	rings      []fairRing          // by load: the keys that may be served
@@ -55,7 +55,7 @@ type keyList struct {
 	first                   entries.OrderKey // if the lane is aged, or finishes first
 	headIndex, startedIndex int              // position in byHead and started
 	started                 uint64           // of its key
-	room                    [3]entries.SeqNo // for list: most keys have few messages
+	buffer                  [3]entries.SeqNo // memory of list: most keys have few messages
 }
 
 // find returns the list of a key, nil if it has no messages here.
@@ -92,7 +92,7 @@ func (f *fairLane) newList(n uint32) *keyList {
 		l, f.spareLists = f.spareLists[k-1], f.spareLists[:k-1]
 	}
 	l.level, l.fairKey = f.level, n
-	l.UseBuffer(l.room[:])
+	l.UseBuffer(l.buffer[:])
 	return l
 }
 
@@ -142,8 +142,8 @@ func (f *fairLane) next() *keyList {
 	return f.rings[w<<6+bits.TrailingZeros64(f.used[w])].head
 }
 
-// rankKey ranks the lane as a whole: the oldest message of any key ages the level, and
-// all its keys are served in turn. Where age does not count, any head will do.
+// rankKey ranks the lane as a whole: the oldest message of any key ages the level, and all
+// its keys are served in round robin. Without aging any head is sufficient.
 func (f *fairLane) rankKey(x *Index) (entries.OrderKey, bool) {
 	if f.aged {
 		if len(f.byHead) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// byStarted orders the lines of a lane that finishes first: the keys that were started,
-// in the order in which they were, then the others by their first messages.
+// byStarted orders the lists of a lane that finishes first: the keys that were started,
+// in that order, then the others by their first messages.
 type byStarted struct{}
 
 func (byStarted) slot(l *keyList) *int { return &l.startedIndex }
@@ -26,9 +26,9 @@ func (byStarted) before(a, b *keyList) bool {
 	return a.first.Before(b.first)
 }
 
-// Start says that a message of a key is delivered. If it is the first since the key
-// had no messages, the key is started: start returns its number and name, to be
-// logged, so that a restart goes on with the same keys.
+// Start says that a message of a key is delivered. If it is the first since the key had
+// no messages, the key is started: Start returns its number and name to be logged, so
+// that the order is the same after a restart.
 func (x *Index) Start(e *entries.Entry) (k StartedKey, logged bool) {
 	n := x.fairKey(e.Group)
 	if n == 0 || !x.order.FinishesFirst() || x.keys.all[n].started != 0 {
@@ -47,7 +47,7 @@ func (x *Index) Start(e *entries.Entry) (k StartedKey, logged bool) {
 	return k, true
 }
 
-// startKey makes a key one that was started, as the number-th.
+// startKey makes a key the number-th that was started.
 func (x *Index) startKey(n uint32, number uint64) {
 	k := &x.keys.all[n]
 	k.started, x.keys.lastStarted = number, max(x.keys.lastStarted, number)
@@ -75,7 +75,7 @@ func (x *Index) StartByName(name string, number uint64) bool {
 // KeyCount returns one more than the highest number of a fair key.
 func (x *Index) KeyCount() int { return len(x.keys.all) }
 
-// Numbering changes when the fair keys are numbered anew.
+// Numbering changes when the fair keys are renumbered.
 func (x *Index) Numbering() uint64 { return x.keys.renumbered }
 
 // StartedKey returns key n, if it was started.
@@ -102,15 +102,15 @@ func (x *Index) StartedKeys() []StartedKey {
 	return all
 }
 
-// startedBefore reports whether a message of another key of the level goes before one
-// of mine, should nothing else come. When the first of a key is served, the others
-// are next.
+// startedBefore reports whether a message of another key of the level is delivered before
+// one of mine if nothing else arrives. After the first message of a key its others are
+// next.
 func (x *Index) startedBefore(l ordering.Level, other uint32, o entries.OrderKey, mine uint32, k entries.OrderKey) bool {
 	a, b := x.listOrNew(l, other, o), x.listOrNew(l, mine, k)
 	return !x.keys.all[other].atCap() && x.keys.all[other].eligibleAt() <= x.Clock && byStarted{}.before(a, b)
 }
 
-// listOrNew returns the line of a key, or one of a message that has none.
+// listOrNew returns the list of a key, or a new one for a message that has none.
 func (x *Index) listOrNew(l ordering.Level, n uint32, k entries.OrderKey) *keyList {
 	if line := x.levels.all[l].(*fairLane).find(x, n); n != 0 && line != nil {
 		return line

@@ -2,7 +2,7 @@
 
 package order
 
-// ordered is an item that knows what goes before what.
+// ordered is an item that can be compared.
 type ordered[T any] interface{ before(T) bool }
 
 // heap has its least item in front. It is container/heap without the interface

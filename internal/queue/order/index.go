@@ -12,12 +12,12 @@ import (
 type Index struct {
 	Entries      entries.Store
 	Groups       entries.Groups
-	Clock        int64 // latest time seen; it never goes back
+	Clock        int64 // latest time seen; it never decreases
 	Ready        int64 // messages that are ready
-	sessionQueue bool  // listed are not messages but sessions, by their messages
+	sessionQueue bool  // it lists sessions, by their messages
 
 	arrangement         // in force
-	next        filling // to take its place
+	next        filling // that replaces it, if any
 	byLevel     []readyStat
 	classes     []classStat
 }
@@ -37,7 +37,7 @@ func (x *Index) HasReady(lo, hi ordering.Level) bool {
 // Served says that a session was locked because of the message e.
 func (x *Index) Served(e *entries.Entry) { x.levels.served(x, e) }
 
-// Deadline returns when wakeKeys has work.
+// Deadline returns when WakeKeys has work.
 func (x *Index) Deadline() int64 { return x.keys.deadline() }
 
 // PlainList returns the list of a level whose messages are in one list, nil if there
@@ -51,7 +51,7 @@ func (x *Index) PlainList(l ordering.Level) *entries.SortedList {
 	return nil
 }
 
-// JoinGroup makes the fair key of a group known that has its first message.
+// JoinGroup adds the fair key of a group that has its first message.
 func (x *Index) JoinGroup(n uint32) {
 	x.joinKey(n, nil)
 	if x.next.arrangement != nil {
@@ -85,7 +85,7 @@ func (x *Index) Add(k entries.OrderKey, e *entries.Entry) {
 	}
 }
 
-// Remove takes a message out that is listed.
+// Remove removes a message that is listed.
 func (x *Index) Remove(k entries.OrderKey, e *entries.Entry) {
 	x.levels.remove(x, k, e)
 	if x.next.arrangement != nil {
@@ -93,7 +93,7 @@ func (x *Index) Remove(k entries.OrderKey, e *entries.Entry) {
 	}
 }
 
-// Take takes the message out that next returned: it is being delivered.
+// Take removes the message that Pick returned: it is being delivered.
 func (x *Index) Take(k entries.OrderKey, e *entries.Entry) {
 	x.levels.take(x, k, e)
 	if x.next.arrangement != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// fairKey is one whose messages take turns with those of others. It exists while
-// it has messages, or was served so recently that its rate still counts.
+// fairKey is a key that is served in round robin with others. It exists while it has
+// messages, or has rate debt.
 type fairKey struct {
 	name          string
 	groups        int   // that refer to it
@@ -21,13 +21,13 @@ type fairKey struct {
 	burst         int64 // nanoseconds that may be used in advance
 	inFlight      int64
 	rateUsedUntil int64      // its rate is used up to this time
-	started       uint64     // its number among those started; zero is not started
+	started       uint64     // position in the order in which keys were started; zero is not started
 	wakes         int64      // when its item in keys.wakes is due; zero is none
 	lists         []*keyList // its messages, by level
 }
 
-// keyTable numbers fair keys. Number zero is that of messages without a key, which
-// together are like one; it is always there.
+// keyTable numbers fair keys. Number zero is that of all messages without a key; it
+// always exists.
 type keyTable struct {
 	byName      map[string]uint32
 	all         []fairKey
@@ -43,7 +43,7 @@ type keyTable struct {
 // years. With it, no rateUsedUntil overflows before the year 2180.
 const longest = 1 << 60
 
-// wake is when a key may be served again, or forgotten.
+// wake is when a key may be served again, or removed.
 type wake struct {
 	at  int64
 	key uint32
@@ -51,7 +51,7 @@ type wake struct {
 
 func (a wake) before(b wake) bool { return a.at < b.at || a.at == b.at && a.key < b.key }
 
-// configure prepares for an order.
+// configure resets the table for an order.
 func (ks *keyTable) configure(o ordering.Order) {
 	*ks = keyTable{byName: map[string]uint32{"": 0}, shares: make(map[string]ordering.Share, len(o.Shares)), others: o.DefaultShare}
 	for _, s := range o.Shares {
@@ -85,9 +85,9 @@ func (ks *keyTable) join(name string) uint32 {
 			n = uint32(len(ks.all))
 			ks.all = append(ks.all, fairKey{})
 		}
-		lines := ks.all[n].lists
+		lists := ks.all[n].lists
 		ks.all[n] = ks.newKey(name)
-		ks.all[n].lists = lines[:0]
+		ks.all[n].lists = lists[:0]
 		ks.byName[name] = n
 	}
 	ks.all[n].groups++
@@ -150,11 +150,11 @@ func (k *fairKey) atCap() bool { return k.cap > 0 && k.inFlight >= k.cap }
 // load is the messages in flight divided by the weight. The lowest load is served first.
 func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 
-// IncInFlight counts a message of its key in flight, DecInFlight uncounts it.
+// IncInFlight counts a message of its key in flight, DecInFlight subtracts it.
 func (x *Index) IncInFlight(e *entries.Entry) { x.addInFlight(e, 1) }
 func (x *Index) DecInFlight(e *entries.Entry) { x.addInFlight(e, -1) }
 
-// addInFlight counts a message of its key in flight, or out of it.
+// addInFlight adds to the messages in flight of a key.
 func (x *Index) addInFlight(e *entries.Entry, by int64) {
 	if x.order.Fair {
 		x.addInFlightHere(e, by)
@@ -173,13 +173,13 @@ func (x *Index) addInFlightHere(e *entries.Entry, by int64) {
 	x.regulate(n)
 }
 
-// WakeKeys lets up to so many keys be served whose rate allows it by now.
+// WakeKeys makes up to so many keys eligible whose rate allows it by now.
 func (x *Index) WakeKeys(at int64, most int) {
 	for ; most > 0 && len(x.keys.wakes) > 0 && x.keys.wakes[0].at <= at; most-- {
 		w := x.keys.wakes.pop()
 		k := &x.keys.all[w.key]
 		if k.wakes != w.at {
-			continue // an earlier item did its work
+			continue // an earlier item was handled instead
 		}
 		k.wakes = 0
 		switch {
@@ -193,7 +193,7 @@ func (x *Index) WakeKeys(at int64, most int) {
 	}
 }
 
-// regulate puts the lines of a key where its load and its limits want them.
+// regulate moves the lists of a key to the ring of its load, or out of all rings.
 func (x *Index) regulate(n uint32) {
 	k := &x.keys.all[n]
 	opens := k.eligibleAt()
@@ -212,8 +212,8 @@ func (x *Index) regulate(n uint32) {
 	}
 }
 
-// KeyLimit reports whether a limit of its fair key keeps a message from being
-// delivered: its cap, or its rate until a time.
+// KeyLimit reports whether a limit of its fair key blocks a message: its cap, or its rate
+// until a time.
 func (x *Index) KeyLimit(e *entries.Entry) (atCap bool, until int64) {
 	k := &x.keys.all[x.fairKey(e.Group)]
 	switch {
@@ -226,5 +226,5 @@ func (x *Index) KeyLimit(e *entries.Entry) (atCap bool, until int64) {
 	return false, 0
 }
 
-// KnownKeys returns how many fair keys are remembered.
+// KnownKeys returns how many fair keys exist.
 func (x *Index) KnownKeys() int { return len(x.keys.byName) }

@@ -7,20 +7,19 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// picker is a discipline: it chooses the level to serve next. It sees levels
-// only by what is first in them, which is enough, because nothing that ranks
-// higher can stand behind it.
+// picker is a discipline: it chooses the level to serve next. It compares only the heads
+// of the levels. That is sufficient: within a level, no message ranks above the head.
 type picker interface {
-	// touch says that what is first in a level may have changed.
+	// headChanged says that the head of a level may have changed.
 	headChanged(l ordering.Level)
-	// joined says that a message was added to an open level.
+	// joined says that a message was added to a non-empty level.
 	joined(l ordering.Level, k entries.OrderKey)
-	// pick chooses among the open levels between lo and hi.
+	// pick chooses among the non-empty levels between lo and hi.
 	pick(x *Index, now int64, lo, hi ordering.Level) (ordering.Level, bool)
-	// served says that a message of l was handed out.
+	// served says that a message of l was delivered.
 	served(x *Index, l ordering.Level)
-	// score places a message that might be first in its level: the least goes
-	// first. It holds until the returned time.
+	// score ranks a message as the head of its level: the least is served first. It is
+	// valid until the returned time.
 	score(l ordering.Level, k entries.OrderKey, now int64) (s score, until int64)
 	// rank returns the effective level of a message.
 	rank(l ordering.Level, enqueued, now int64) int
@@ -28,32 +27,32 @@ type picker interface {
 	aged() bool
 }
 
-// lane orders what waits inside one level.
+// lane orders the ready messages of one level.
 type lane interface {
 	// add adds a message to the lane.
 	add(x *Index, k entries.OrderKey, e *entries.Entry)
-	// leave removes a message, which may be anywhere in it.
+	// remove removes a message, which may be anywhere in the lane.
 	remove(x *Index, k entries.OrderKey, e *entries.Entry)
-	// first returns the message to hand out next.
+	// first returns the message to deliver next.
 	first(x *Index) (entries.OrderKey, bool)
-	// oldest returns the key by which the lane as a whole is ranked.
+	// rankKey returns the key by which the lane as a whole is ranked.
 	rankKey(x *Index) (entries.OrderKey, bool)
 	// pop removes the message that first returned.
 	pop(x *Index, k entries.OrderKey, e *entries.Entry)
-	// served says that a message was handed out; it has left already.
+	// served says that a message was delivered; it is removed already.
 	served(x *Index, e *entries.Entry)
-	// open reports whether first would find something.
+	// open reports whether first would find a message.
 	open() bool
 }
 
 // levels are the lanes of a queue and the discipline that chooses among them.
 type levels struct {
 	all    []lane // by level, as far as one was ever used
-	open   bitmap // lanes that have something to hand out
+	open   bitmap // lanes that have a message to deliver
 	picker picker
 }
 
-// at returns the lane of level l, and makes it on first use.
+// at returns the lane of level l, which it adds on first use.
 func (ls *levels) at(x *Index, l ordering.Level) lane {
 	for int(l) >= len(ls.all) {
 		ls.all = append(ls.all, nil)
@@ -78,20 +77,20 @@ func (ls *levels) remove(x *Index, k entries.OrderKey, e *entries.Entry) {
 	ls.changed(e.Level)
 }
 
-// take removes the first message of its level, which is being handed out.
+// take removes the first message of its level, which is being delivered.
 func (ls *levels) take(x *Index, k entries.OrderKey, e *entries.Entry) {
 	ls.all[e.Level].pop(x, k, e)
 	ls.served(x, e)
 }
 
-// served says that a message, which has left its place, was handed out.
+// served says that a message, which is removed already, was delivered.
 func (ls *levels) served(x *Index, e *entries.Entry) {
 	ls.picker.served(x, e.Level)
 	ls.all[e.Level].served(x, e)
 	ls.changed(e.Level)
 }
 
-// changed keeps the set of open levels and the discipline up to date.
+// changed updates the set of non-empty levels and notifies the discipline.
 func (ls *levels) changed(l ordering.Level) {
 	if ls.all[l].open() {
 		ls.open.set(l)
@@ -104,12 +103,12 @@ func (ls *levels) changed(l ordering.Level) {
 // plainLane is first in, first out, or serves the newest first.
 type plainLane struct {
 	list   entries.SortedList
-	n      int              // messages in line
-	newest bool             // goes first
+	n      int              // messages
+	newest bool             // the newest is served first
 	runs   bool             // a long list has a run
-	head   entries.OrderKey // what goes first
+	head   entries.OrderKey // the message to deliver next
 	addr   entries.SlotAddr // its address: a hint
-	known  bool             // front is right
+	known  bool             // head is valid
 }
 
 func (p *plainLane) add(x *Index, k entries.OrderKey, e *entries.Entry) {

@@ -5,7 +5,7 @@ package order
 // listHeap is a heap of lists, each of which has its position, so that it can be moved.
 type listHeap[O heapOrder] []*keyList
 
-// heapOrder compares two lists, and says where a list has its position.
+// heapOrder compares two lists, and returns where a list stores its position.
 type heapOrder interface {
 	before(a, b *keyList) bool
 	slot(l *keyList) *int
@@ -35,7 +35,7 @@ func (h *listHeap[O]) remove(l *keyList) {
 	}
 }
 
-// fix restores the order after what decides about l has changed.
+// fix restores the order after the key of l has changed.
 func (h *listHeap[O]) fix(l *keyList) {
 	var by O
 	s, i := *h, *by.slot(l)

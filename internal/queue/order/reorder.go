@@ -10,33 +10,33 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// arrangement is the ready messages in the order in which they are handed out, or those of
-// a queue of sessions by which free sessions are.
+// arrangement has the ready messages in the order in which they are delivered or, in a
+// session queue, the messages by which free sessions are listed.
 //
-// Most changes of the settings change nothing in it, or only by what the next level
-// is chosen. But whether the messages of a level are one line, or one for each fair
-// key, and what each key may have, is what it is made of. Then a second index is
-// filled, some messages at a time (Reorder), while the first remains in force and
-// both follow what happens to the messages:
+// Most changes of the settings do not affect it, or only affect how the next level is
+// chosen. But it depends on whether a level has one list, or one for each fair key, and
+// on the shares of the keys. If that changes, a second arrangement is filled, some
+// messages at a time (Reorder). Meanwhile the first stays in force, and both follow every
+// change of the messages:
 //
-//	numbers    1 ........ cursor ........ high ........ last
-//	           in both  |  in the first  |  in both: came since
+//	seq        1 ........ cursor ........ high ........ last
+//	           in both  |  in the first  |  in both: arrived since
 //
-// When the cursor is at the end the second takes the place of the first.
+// When the cursor reaches high, the second replaces the first.
 type arrangement struct {
 	order    ordering.Order // that it is in force for
 	levels   levels
 	keys     keyTable
 	fairKeys []uint32 // of the groups, by their numbers; zero is none
-	void     bool     // which keys were started is not logged any more
+	void     bool     // it is not logged any more which keys were started
 }
 
-// filling is the second index and how far it has come.
+// filling is the second arrangement while it is being filled.
 type filling struct {
 	*arrangement
-	cursor entries.SeqNo     // messages below it were looked at
-	high   entries.SeqNo     // the highest number when it was begun
-	runs   []entries.SlabRun // of an index that is given up: to be cleared away before
+	cursor entries.SeqNo     // messages below it were visited
+	high   entries.SeqNo     // highest sequence number at the beginning
+	runs   []entries.SlabRun // of discarded arrangements, to be cleared first
 }
 
 func newArrangement(o ordering.Order) arrangement {
@@ -45,8 +45,8 @@ func newArrangement(o ordering.Order) arrangement {
 	return a
 }
 
-// fits reports whether an index that was made for o serves p as well: the messages
-// are in the same lines, and the keys have the same shares.
+// fits reports whether an arrangement for o is one for p, too: the messages are in the
+// same lists, and the keys have the same shares.
 func fits(o, p *ordering.Order) bool {
 	if !o.Fair || !p.Fair {
 		return o.Fair == p.Fair
@@ -55,8 +55,8 @@ func fits(o, p *ordering.Order) bool {
 		o.DefaultShare == p.DefaultShare && slices.Equal(o.Shares, p.Shares)
 }
 
-// ChangeOrder makes the order of the settings hold: at once if the index serves it
-// too, else when Reorder has filled another.
+// ChangeOrder puts an order into force: at once if the arrangement fits, else when
+// Reorder has filled another.
 func (x *Index) ChangeOrder(want ordering.Order) {
 	x.void = x.void || x.order.FinishesFirst() && !want.FinishesFirst()
 	x.discardNext()
@@ -77,14 +77,14 @@ func (x *Index) ChangeOrder(want ordering.Order) {
 	}
 }
 
-// successor returns an empty index that can take the place of the one in force.
+// successor returns an empty arrangement for an order.
 func (x *Index) successor(o ordering.Order) arrangement {
 	a := newArrangement(o)
 	a.keys.lastStarted, a.keys.renumbered = x.keys.lastStarted, x.keys.renumbered+1
 	return a
 }
 
-// Restart replaces an index that has no messages yet, inside a snapshot.
+// Restart replaces an arrangement that has no messages yet, inside a snapshot.
 func (x *Index) Restart(o ordering.Order) {
 	old := x.arrangement
 	x.arrangement = x.successor(o)
@@ -95,8 +95,7 @@ func (x *Index) Restart(o ordering.Order) {
 	}
 }
 
-// discardNext gives up the second index, if there is one. Its runs are cleared away by
-// Reorder.
+// discardNext discards the second arrangement, if there is one. Reorder clears its runs.
 func (x *Index) discardNext() {
 	if x.next.arrangement == nil {
 		return
@@ -115,8 +114,8 @@ func (x *Index) InForce() bool { return x.next.arrangement == nil }
 // Reordering reports whether there is work for Reorder.
 func (x *Index) Reordering() bool { return !x.InForce() || len(x.next.runs) > 0 }
 
-// Reorder goes on with putting the messages into the order that was configured last.
-// It visits up to about most messages and reports whether there is more to do.
+// Reorder continues to fill the arrangement of the order that was configured last. It
+// visits up to about most messages and reports whether there is more to do.
 func (x *Index) Reorder(most int, listed func(entries.SeqNo, *entries.Entry) bool) (more bool) {
 	for len(x.next.runs) > 0 && most > 0 {
 		r := &x.next.runs[len(x.next.runs)-1]
@@ -138,18 +137,18 @@ func (x *Index) Reorder(most int, listed func(entries.SeqNo, *entries.Entry) boo
 	return x.Reordering()
 }
 
-// takeOver puts the second index in the place of the first.
+// takeOver replaces the first arrangement by the second.
 func (x *Index) takeOver() {
 	x.swap()
-	x.discardNext() // what was the first
+	x.discardNext() // discards what was the first
 	x.WakeKeys(x.Clock, math.MaxInt)
 }
 
-// swap lets the second index be the first. What changes an index need not know
-// that there are two.
+// swap exchanges the two arrangements, so that the functions that change the first can
+// change the second.
 func (x *Index) swap() { x.arrangement, *x.next.arrangement = *x.next.arrangement, x.arrangement }
 
-// changeSecond has change do to the second index what happened to a message.
+// changeSecond applies a change of a message to the second arrangement.
 func (x *Index) changeSecond(e *entries.Entry, change func()) {
 	x.swap()
 	x.joinKey(e.Group, x.next.arrangement)
@@ -157,12 +156,12 @@ func (x *Index) changeSecond(e *entries.Entry, change func()) {
 	x.swap()
 }
 
-// has reports whether the second index follows a message.
+// has reports whether the second arrangement follows a message.
 func (f *filling) has(seq entries.SeqNo) bool {
 	return f.arrangement != nil && (seq < f.cursor || seq > f.high)
 }
 
-// addToArrangement puts a message into the index, whatever its state.
+// addToArrangement adds a message in any state.
 func (x *Index) addToArrangement(seq entries.SeqNo, e *entries.Entry, listed func(entries.SeqNo, *entries.Entry) bool) {
 	k := e.Key()
 	switch {
@@ -181,8 +180,8 @@ func (x *Index) addToArrangement(seq entries.SeqNo, e *entries.Entry, listed fun
 	}
 }
 
-// What is done to the index in force is done to the second, too, if it follows the
-// message. Callers look first whether there is one: mostly there is not.
+// A change of the arrangement in force is applied to the second, too, if it follows the
+// message. Callers test first whether there is a second: usually there is none.
 
 func (x *Index) addToSecond(k entries.OrderKey, e *entries.Entry) {
 	if x.next.has(k.Seq) {
@@ -202,7 +201,7 @@ func (x *Index) addInFlightSecond(e *entries.Entry, by int64) {
 	}
 }
 
-// fairKey returns the fair key of a group in the indea.
+// fairKey returns the fair key of a group.
 func (a *arrangement) fairKey(group uint32) uint32 {
 	if int(group) >= len(a.fairKeys) {
 		return 0
@@ -210,8 +209,8 @@ func (a *arrangement) fairKey(group uint32) uint32 {
 	return a.fairKeys[group]
 }
 
-// joinKey makes the fair key of a group known to the index. A key that was started in
-// another index, if there is one, is so in this one.
+// joinKey adds the fair key of a group. It is started if it is in another arrangement, if
+// there is one.
 func (x *Index) joinKey(group uint32, other *arrangement) {
 	name := x.Groups.All[group].Key
 	if !x.order.Fair || name == "" || x.fairKey(group) != 0 {

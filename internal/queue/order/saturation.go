@@ -123,8 +123,7 @@ func (x *Index) UpdateMode(at int64) bool {
 	return ok && s.shares != nil
 }
 
-// sharing returns the shares of the levels if it is by them that the next message
-// is chosen, else nil.
+// sharing returns the shares of the levels if they choose the next message, else nil.
 func (x *Index) sharing() *weighted {
 	by := x.levels.picker
 	if s, ok := by.(*saturatingStrict); ok && s.shares != nil {

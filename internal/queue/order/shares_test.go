@@ -75,7 +75,7 @@ func (w *weighted) age(by int64) {
 	}
 }
 
-// After a million deliveries time begins anew, and nobody may notice (B6).
+// After a million deliveries the virtual times are reset; the choices stay the same (B6).
 func TestSharesHoldWhenTimeBeginsAnew(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -19,27 +19,27 @@ func (s readyStat) plus(e *entries.Entry) readyStat {
 	return readyStat{s.ready + 1, s.bytes + int64(e.BodySize)}
 }
 
-// LevelStat tells about the ready messages of one level or class.
+// LevelStat counts the ready messages of one level or class.
 type LevelStat struct {
 	Ready  int64
 	Bytes  int64     // of their bodies
-	Oldest time.Time // enqueue time of the oldest that may be handed out
+	Oldest time.Time // enqueue time of the oldest that may be delivered
 }
 
-// Survey finds out about the levels that have ready messages, in steps: where keys
-// take turns, the oldest message of a level may be that of any key.
+// Survey counts the ready messages of each level, in steps: with fair keys, the oldest
+// message of a level may be that of any key.
 type Survey struct {
-	// Levels are known when the survey is done. In a queue of sessions Oldest leaves
-	// out the sessions that are locked.
+	// Levels is complete when the survey is done. In a session queue Oldest ignores locked
+	// sessions.
 	Levels map[ordering.Level]LevelStat
 
-	key    int    // fair key to look at next
+	key    int    // fair key to visit next
 	counts uint64 // keys.counts when it began
 	oldest map[ordering.Level]entries.OrderKey
 }
 
-// Survey goes on with a survey, which begins as its zero value. It visits up to most
-// fair keys and reports whether it has come to the end.
+// Survey continues a survey, which begins as its zero value. It visits up to most fair
+// keys and reports whether it is done.
 func (x *Index) Survey(s *Survey, most int) (done bool) {
 	if x.order.Fair {
 		if s.oldest == nil || s.counts != x.keys.renumbered {
@@ -73,7 +73,7 @@ func (x *Index) Survey(s *Survey, most int) (done bool) {
 		if p, plain := x.levels.at(x, ordering.Level(l)).(*plainLane); plain {
 			k, ok = p.list.First(&x.Entries)
 		}
-		if e := x.Entries.Get(k.Seq); ok && e != nil { // else it went while others were visited
+		if e := x.Entries.Get(k.Seq); ok && e != nil { // else it was removed while others were visited
 			st.Oldest = entries.Moment(x.Entries.EnqueuedAt(k.Seq, e))
 		}
 		s.Levels[ordering.Level(l)] = st
@@ -107,9 +107,9 @@ func (x *Index) ReadyOf(c ordering.Class) (count, bytes int64) {
 	return x.classes[c].ready, x.classes[c].bytes
 }
 
-// OldestOf yields the ready messages of a class, the lowest number first, as far as it
-// finds them by visiting a bounded number of others. It goes on from where the first
-// one was the last time, so that to ask again and again finds all of them.
+// OldestOf yields the ready messages of a class in sequence order, as far as it finds
+// them by visiting a bounded number of others. It continues where it found the first one
+// the last time, so that repeated calls find all of them.
 func (x *Index) OldestOf(c ordering.Class) iter.Seq2[entries.SeqNo, machine.Ref] {
 	return func(yield func(entries.SeqNo, machine.Ref) bool) {
 		if int(c) >= len(x.classes) || x.classes[c].ready == 0 {
@@ -140,7 +140,7 @@ const oldestWork = 10_000
 type classStat struct {
 	ready int64
 	bytes int64         // of their bodies
-	from  entries.SeqNo // none of them has a lower number
+	from  entries.SeqNo // none of them has a lower sequence number
 }
 
 // countClass counts one more ready message.
@@ -157,8 +157,8 @@ func countClass(cs []classStat, seq entries.SeqNo, e *entries.Entry) []classStat
 	return cs
 }
 
-// ReadyClasses yields the classes that have ready messages, the lowest number first.
-// Oldest is the enqueue time of the lowest number; it is zero for a class whose oldest
+// ReadyClasses yields the classes that have ready messages in ascending order. Oldest is
+// the enqueue time of the lowest sequence number; it is zero for a class whose oldest
 // message SeekOldest has not found yet.
 func (x *Index) ReadyClasses() iter.Seq2[ordering.Class, LevelStat] {
 	return func(yield func(ordering.Class, LevelStat) bool) {
@@ -178,9 +178,8 @@ func (x *Index) ReadyClasses() iter.Seq2[ordering.Class, LevelStat] {
 	}
 }
 
-// SeekOldest looks for the oldest message of each class. It goes on where it was,
-// visits up to *most messages, from which it subtracts them, and reports whether it has
-// found all.
+// SeekOldest searches for the oldest message of each class. It continues where it was,
+// visits up to *most messages, which it subtracts, and reports whether it has found all.
 func (x *Index) SeekOldest(most *int) (found bool) {
 	for c := range x.classes {
 		if x.classes[c].ready == 0 {
@@ -193,9 +192,8 @@ func (x *Index) SeekOldest(most *int) (found bool) {
 	return true
 }
 
-// seekOldest looks for the lowest number of a class that has ready messages, visits up
-// to most messages, and returns how many it has visited: as many only if it has not
-// come to an end.
+// seekOldest searches for the lowest sequence number of a class that has ready messages.
+// It visits up to most messages and returns how many; less than most if it is done.
 func (x *Index) seekOldest(c ordering.Class, most int) (visited int) {
 	st := &x.classes[c]
 	if e := x.Entries.Get(st.from); e != nil && e.Is(entries.Ready) && e.Class == c {
@@ -204,7 +202,7 @@ func (x *Index) seekOldest(c ordering.Class, most int) (visited int) {
 	for visited < most {
 		seq, e := x.Entries.Next(st.from)
 		if e == nil {
-			break // not while ready is counted right
+			break // unreachable while the count of ready messages is right
 		}
 		visited++
 		st.from = seq

@@ -29,8 +29,8 @@ import (
 //
 //	now <= time of a non-empty level <= now + cost of a delivery of the level
 //
-// and a ready level lets each other one precede it at most once more than the weights of
-// the two say.
+// and another level precedes a ready level at most once more than the weights of the two
+// say.
 type weighted struct {
 	cost    [256]int64 // of a delivery
 	account            // of the receivers of all levels

@@ -17,15 +17,15 @@ func (x *Index) newLane(l ordering.Level) lane {
 	return p
 }
 
-// arrange tells a lane which end of it goes first.
+// arrange sets which end of a lane is served first.
 func (x *Index) arrange(p *plainLane) {
 	p.newest = x.order.LevelOrder == ordering.Lifo && !x.levels.picker.aged()
 	p.runs = !p.newest && !x.sessionQueue
 	p.known = false
 }
 
-// precedes reports whether a goes before b, which is in the same level and has the
-// same fair key.
+// precedes reports whether a is delivered before b, which is in the same level and has
+// the same fair key.
 func (x *Index) precedes(a, b entries.OrderKey) bool {
 	if p, ok := x.levels.all[x.Entries.Get(b.Seq).Level].(*plainLane); ok && p.newest {
 		return b.Before(a)

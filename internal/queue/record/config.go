@@ -8,8 +8,8 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// Config is what an operator decides about a queue. The zero value is an open,
-// strict queue without limits whose locks last no time at all: set LockFor.
+// Config has the settings of a queue. The zero value is a strict queue without limits
+// that is not paused and whose locks last no time: set LockFor.
 type Config struct {
 	LockFor         time.Duration // how long a lock lasts without renewal
 	TTL             time.Duration // upper bound of the time to live; zero is no bound
@@ -19,7 +19,7 @@ type Config struct {
 	MaxCount        int64         // of all messages; zero is no limit
 
 	Sessions          bool // every message has a session; fixed by New
-	DeadLetterExpired bool // a message that outlives its TTL is a dead letter
+	DeadLetterExpired bool // a message that expires becomes a dead letter
 	SendPaused        bool // Enqueue refuses
 	ReceivePaused     bool // Take finds nothing
 	DeadLetterQueue   bool // a queue of dead letters: no failure counts, no expiry; fixed by New

@@ -46,8 +46,8 @@ func (a *Ahead) Among(x *order.Index, ss *Table, mine *Session, at int64, most *
 	return a.next >= len(ss.All)
 }
 
-// BestMessage returns the message by which a session that has ready messages goes: the
-// best of the oldest in each level. Where levels have shares, it is that of the
+// BestMessage returns the message that ranks a session with ready messages: the best of
+// the oldest in each level. Where levels have shares, it is that of the level with the
 // largest.
 func (s *Session) BestMessage(x *order.Index, at int64) (k entries.OrderKey, e *entries.Entry) {
 	for i := range s.levels {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session keeps the sessions of a queue: their messages, locks and states.
+// Package session has the sessions of a queue: their messages, locks and states.
 //
 // A session is delivered in sequence order to one receiver at a time, which locks it.
 // A free session is listed once in each level in which it has ready messages, by its

@@ -28,7 +28,7 @@ type level struct {
 	listedSeq entries.SeqNo // the first of them, if that is in the levels; zero is none
 }
 
-// levelAt returns the messages of a session in level l, which it makes if needed.
+// levelAt returns the messages of a session in level l. It adds the level if needed.
 func (s *Session) levelAt(l ordering.Level) *level {
 	if o := s.levelOf(l); o != nil {
 		return o
@@ -70,8 +70,8 @@ func (s *Session) RemoveReady(x *order.Index, seq entries.SeqNo, e *entries.Entr
 	s.removeFromLevel(x, seq, e)
 }
 
-// removeFromLevel says that a message, which is not ready any more, ranks its session no
-// longer.
+// removeFromLevel removes a message, which is not ready any more, from those that rank
+// its session.
 func (s *Session) removeFromLevel(x *order.Index, seq entries.SeqNo, e *entries.Entry) {
 	o := s.levelOf(e.Level)
 	if o.listedSeq == seq {
@@ -86,7 +86,7 @@ func (s *Session) removeFromLevel(x *order.Index, seq entries.SeqNo, e *entries.
 	}
 }
 
-// listSession keeps the levels up to date about a free session in one of them.
+// listSession lists a free session in one level by its oldest message there.
 func (o *level) listSession(x *order.Index) {
 	k, _ := o.First(&x.Entries)
 	if k.Seq == o.listedSeq {
@@ -100,7 +100,7 @@ func (o *level) listSession(x *order.Index) {
 	x.Add(k, e)
 }
 
-// unlistSession takes a session out of one level.
+// unlistSession removes a session from one level.
 func (o *level) unlistSession(x *order.Index) {
 	seq := o.listedSeq
 	o.listedSeq = 0
@@ -108,14 +108,14 @@ func (o *level) unlistSession(x *order.Index) {
 	x.Remove(e.Key(), e)
 }
 
-// List puts a session that became free into its levels.
+// List lists a session that became free in its levels.
 func (s *Session) List(x *order.Index) {
 	for i := range s.levels {
 		s.levels[i].listSession(x)
 	}
 }
 
-// Unlist takes a session that is being locked out of all levels.
+// Unlist removes a session that is being locked from all levels.
 func (s *Session) Unlist(x *order.Index) {
 	for i := range s.levels {
 		if s.levels[i].listedSeq != 0 {
@@ -147,7 +147,8 @@ func (s *Session) Next() (seq entries.SeqNo, ok bool) {
 	return s.ready.First(), true
 }
 
-// MessageFrom returns the first message, in any state, whose number is not below seq.
+// MessageFrom returns the first message, in any state, whose sequence number is not below
+// seq.
 func (s *Session) MessageFrom(seq entries.SeqNo) (entries.SeqNo, bool) {
 	ready, isReady := s.ready.After(seq - 1)
 	aside, isAside := s.aside.After(seq - 1)

@@ -12,13 +12,13 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
-// Session is a line of messages that one receiver at a time works through. It
-// exists while it has messages, a lock or a state.
+// Session has the messages of one session in sequence order, for one receiver at a time.
+// It exists while it has messages, a lock or a state.
 type Session struct {
 	ID      string
-	ready   entries.SeqList // its ready messages by number, whatever their levels
-	aside   entries.SeqList // those that are locked, deferred or scheduled, by number
-	levels  []level         // those of line, by level
+	ready   entries.SeqList // its ready messages of all levels, by sequence number
+	aside   entries.SeqList // those that are locked, deferred or scheduled, by sequence number
+	levels  []level         // the ready ones by level
 	Lock    uint32          // in locks; zero is free
 	Locked  lease.Ring      // locks of its messages
 	State   machine.Ref     // zero is none
@@ -35,10 +35,10 @@ type Table struct {
 	All  []Session
 	free []uint32
 
-	Bytes int64 // what the states count toward Footprint
+	Bytes int64 // that the states count toward Footprint
 }
 
-// Open returns the number of a session, which it makes if needed.
+// Open returns the number of a session. It adds the session if needed.
 func (ss *Table) Open(id string) uint32 {
 	if n, ok := ss.ByID[id]; ok {
 		return n
@@ -71,7 +71,7 @@ func (ss *Table) Leave(n uint32) {
 	ss.close(n)
 }
 
-// close forgets a session that nothing needs any more.
+// close removes a session without messages, lock and state.
 func (ss *Table) close(n uint32) {
 	s := &ss.All[n]
 	if s.groups > 0 || s.Lock != 0 || s.State != (machine.Ref{}) {

@@ -55,8 +55,8 @@ func (q *Core) replayArrivalTimes(r *machine.Reader) error {
 }
 
 // A dead letter keeps its body. Its reason is in a body of its own, which several dead
-// letters may share, so that dead-lettering neither reads nor rewrites the message. Only
-// dead letters have one, so it is not part of an entry.
+// letters may share, so that dead-lettering neither reads nor rewrites the message. It is
+// in a map, because only dead letters have one.
 
 // SetReason sets where the reason of a message is stored.
 func (q *Core) SetReason(seq entries.SeqNo, reason machine.Ref, out *machine.Effects) {
@@ -68,7 +68,7 @@ func (q *Core) SetReason(seq entries.SeqNo, reason machine.Ref, out *machine.Eff
 	out.Added = append(out.Added, reason)
 }
 
-// DropReason forgets the reason of a message, if it has one.
+// DropReason removes the reason of a message, if it has one.
 func (q *Core) DropReason(seq entries.SeqNo, out *machine.Effects) {
 	if reason, ok := q.Reasons[seq]; ok {
 		out.Freed = append(out.Freed, reason)
@@ -114,7 +114,7 @@ func (q *Core) replayReasons(r *machine.Reader, out *machine.Effects) error {
 			continue
 		}
 		if q.Index.Entries.Get(seq) == nil {
-			return fmt.Errorf("%w: a reason for message %d, which is gone", ErrCorrupt, seq)
+			return fmt.Errorf("%w: a reason for message %d, which does not exist", ErrCorrupt, seq)
 		}
 		q.SetReason(seq, reason, out)
 	}

@@ -78,7 +78,7 @@ func (q *Core) MarkReady(seq entries.SeqNo, e *entries.Entry) {
 	e.StateIndex = 0
 	q.Index.Ready++
 	if q.restore.inSnapshot {
-		return // the end of the snapshot puts everything in order at once
+		return // the end of the snapshot lists all messages at once
 	}
 	q.Index.Count(seq, e)
 	if q.Config.Sessions {
@@ -176,11 +176,11 @@ func (q *Core) SetAside(seq entries.SeqNo, e *entries.Entry) {
 
 // Renumber replaces a scheduled message by a ready one.
 func (q *Core) Renumber(old, seq entries.SeqNo, it *record.Item, out *machine.Effects) {
-	q.Insert(seq, it, out) // first, so that its group lives on
+	q.Insert(seq, it, out) // first, so that its group is not removed
 	q.Remove(old, q.Index.Entries.Get(old), out)
 }
 
-// Reclassify is the new level, class and fair key of a message.
+// Classification is the new level, class and fair key of a message.
 type Classification struct {
 	Level ordering.Level
 	Class ordering.Class
@@ -189,20 +189,20 @@ type Classification struct {
 
 // Reclassify changes the level, class and fair key of a message in any state.
 func (q *Core) Reclassify(seq entries.SeqNo, e *entries.Entry, r Classification) {
-	ready, held := e.Is(entries.Ready), e.Is(entries.Locked)
+	ready, locked := e.Is(entries.Ready), e.Is(entries.Locked)
 	if ready {
 		q.UnmarkReady(seq, e, entries.Deferred)
 	}
-	if held {
+	if locked {
 		q.Index.DecInFlight(e)
 	}
 	b := q.Index.Groups.All[e.Group].GroupKey
 	b.Key = r.Key
 	old := e.Group
-	e.Group = q.join(b) // before leave, so that its session lives on
+	e.Group = q.join(b) // before leave, so that its session is not removed
 	q.leave(old)
 	e.Level, e.Class = r.Level, r.Class
-	if held {
+	if locked {
 		q.Index.IncInFlight(e)
 	}
 	if ready {

@@ -8,7 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// overheads counts what groups and sessions count toward Footprint.
+// overheads counts the bytes of groups and sessions toward Footprint.
 func (q *Core) overheads() (names, states int64) {
 	for b := range q.Index.Groups.ByName {
 		names += entries.GroupCost(b.Session, b.Key)
@@ -17,14 +17,14 @@ func (q *Core) overheads() (names, states int64) {
 	return names, states
 }
 
-// Check compares everything the queue counts and refers to with its messages. It
-// returns the first invariant that does not hold, by its number in the doc.go of package queue. It
-// visits every message: for tests, and for the owner after a replay.
+// Check compares everything that the queue counts and refers to with its messages. It
+// returns the first invariant that does not hold, by its number in the doc.go of package
+// queue. It visits every message: for tests, and for the owner after a replay.
 func (q *Core) Check() error {
-	defer func(before uint64) { q.Index.Entries.Visits = before }(q.Index.Entries.Visits) // they are not those of a command
+	defer func(before uint64) { q.Index.Entries.Visits = before }(q.Index.Entries.Visits) // visits of Check do not count
 	var counts Counts
 	perGroup := make(map[uint32]int)
-	last, lent := entries.SeqNo(0), 0
+	last, inherited := entries.SeqNo(0), 0
 	for seq, e := q.Index.Entries.Next(0); e != nil; seq, e = q.Index.Entries.Next(seq + 1) {
 		if seq <= last || seq > q.Index.Entries.Last {
 			return fmt.Errorf("invariant 1: message %d after %d, highest %d", seq, last, q.Index.Entries.Last)
@@ -32,7 +32,7 @@ func (q *Core) Check() error {
 		last = seq
 		counts.Bytes += int64(e.BodySize)
 		if e.Flags&entries.FlagInherited != 0 {
-			lent++
+			inherited++
 		}
 		perGroup[e.Group]++
 		switch e.State() {
@@ -52,12 +52,12 @@ func (q *Core) Check() error {
 			counts.Deferred++
 		}
 	}
-	if lent != len(q.Index.Entries.ArrivalTimes) {
-		return fmt.Errorf("invariant 4: %d times of arrival are kept, for %d messages", len(q.Index.Entries.ArrivalTimes), lent)
+	if inherited != len(q.Index.Entries.ArrivalTimes) {
+		return fmt.Errorf("invariant 4: %d arrival times are stored, for %d messages", len(q.Index.Entries.ArrivalTimes), inherited)
 	}
 	for seq := range q.Reasons {
 		if q.Index.Entries.Get(seq) == nil {
-			return fmt.Errorf("invariant 4: a reason is kept for message %d, which is gone", seq)
+			return fmt.Errorf("invariant 4: a reason is stored for message %d, which does not exist", seq)
 		}
 	}
 	if names, states := q.overheads(); names != q.Index.Groups.Bytes || states != q.Sessions.Bytes {

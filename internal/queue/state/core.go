@@ -17,7 +17,7 @@ import (
 // Core is the state of one queue, with its locks. It belongs to one goroutine.
 type Core struct {
 	Config record.Config
-	LastIn int64 // latest enqueue time assigned; it never goes back
+	LastIn int64 // latest enqueue time assigned; it never decreases
 
 	Index    order.Index // entries, and the ready ones in order
 	ByState  Counts      // Index counts the ready ones
@@ -84,7 +84,8 @@ func (q *Core) InForce() bool { return q.Index.InForce() }
 // Reordering reports whether there is work for Reorder.
 func (q *Core) Reordering() bool { return q.Index.Reordering() }
 
-// Reorder continues to apply the order that was configured last. It visits up to about most messages and reports whether there is more to do.
+// Reorder continues to apply the order that was configured last. It visits up to about
+// most messages and reports whether there is more to do.
 func (q *Core) Reorder(most int) (more bool) {
 	before := q.InForce()
 	more = q.Index.Reorder(most, q.listed)

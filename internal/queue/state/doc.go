@@ -36,8 +36,8 @@
 //
 // A record is never inside a chunk: a chunk is one record. Records of settings,
 // session states and started keys are applied wherever they are: each has the whole new
-// value. A snapshot that follows one without an end replaces it. A queue that is restored already
-// uses only the positions of bodies in a later snapshot.
+// value. A snapshot that follows one without an end replaces it. A queue that is restored
+// already uses only the positions of bodies in a later snapshot.
 //
 // # Concurrency
 //

@@ -28,9 +28,9 @@ type restore struct {
 // Restored implements [machine.Machine].
 func (q *Core) Restored() bool { return !q.restore.inSnapshot }
 
-// Replay implements [machine.Machine]. A queue
-// may begin with a snapshot, or with its very first record; a snapshot that
-// comes later only moves bodies. After an error the queue must be dropped.
+// Replay implements [machine.Machine]. A queue begins with a snapshot, or with its very
+// first record; a later snapshot only moves bodies. After an error the queue must be
+// dropped.
 func (q *Core) Replay(rec []byte, out *machine.Effects) error {
 	if len(rec) == 0 {
 		return fmt.Errorf("%w: empty", ErrCorrupt)
@@ -141,7 +141,7 @@ func (q *Core) replayRemoved(r *machine.Reader, out *machine.Effects) error {
 		}
 		e := q.Index.Entries.Get(seq)
 		if e == nil {
-			return fmt.Errorf("%w: message %d is gone already", ErrCorrupt, seq)
+			return fmt.Errorf("%w: message %d is removed already", ErrCorrupt, seq)
 		}
 		q.Remove(seq, e, out)
 	}
@@ -227,14 +227,14 @@ func (q *Core) replayReturned(r *machine.Reader, out *machine.Effects) error {
 		return err
 	}
 	if seq > q.Index.Entries.Last || q.Index.Entries.Get(seq) != nil {
-		return fmt.Errorf("%w: message %d returns and was not gone", ErrCorrupt, seq)
+		return fmt.Errorf("%w: message %d returns and was not removed", ErrCorrupt, seq)
 	}
 	q.Insert(seq, &it, out)
 	return nil
 }
 
-// replayStarted reads which keys were started. Inside a snapshot the messages of a
-// key may not be restored yet: the part about keys, at its end, repeats it.
+// replayStarted reads which keys were started. Inside a snapshot the messages of a key
+// may not be restored yet: the chunk about keys, at its end, repeats it.
 func (q *Core) replayStarted(r *machine.Reader) error {
 	for r.Len() > 0 {
 		number, name := r.Uint(), r.String()
@@ -249,8 +249,8 @@ func (q *Core) replayStarted(r *machine.Reader) error {
 	return nil
 }
 
-// replaySnapshot applies a chunk of a snapshot. To a queue that is restored already it
-// brings only new positions of bodies.
+// replaySnapshot applies a chunk of a snapshot. In a queue that is restored already it
+// only changes the positions of bodies.
 func (q *Core) replaySnapshot(k record.Kind, r *machine.Reader, out *machine.Effects) error {
 	if k == record.KindSnapshot || k == record.KindHeader {
 		q.replayHeader(k, r, out)
@@ -286,7 +286,7 @@ func (q *Core) replayHeader(k record.Kind, r *machine.Reader, out *machine.Effec
 	if r.Bad() || q.restore.begun && !q.restore.inSnapshot {
 		return
 	}
-	// A snapshot that follows one that never ended takes its place.
+	// A snapshot that follows one without an end replaces it.
 	machine.AllRefs(q, func(r machine.Ref) { out.Freed = append(out.Freed, r) })
 	*q = NewCore(cfg)
 	q.Index.Entries.Last, q.LastIn = entries.SeqNo(last), in
@@ -323,7 +323,7 @@ func (q *Core) restoreEntry(seq entries.SeqNo, it *record.Item, out *machine.Eff
 	if !q.restore.inSnapshot {
 		e := q.Index.Entries.Get(seq)
 		if e == nil {
-			return fmt.Errorf("%w: a snapshot has message %d, which is gone", ErrCorrupt, seq)
+			return fmt.Errorf("%w: a snapshot has message %d, which does not exist", ErrCorrupt, seq)
 		}
 		if e.Body() != it.Body {
 			q.ReplaceBody(e, it.Body, out)
@@ -365,7 +365,7 @@ func (q *Core) noteID(s lease.SeenID) {
 	}
 }
 
-// orderRestored puts the messages of a snapshot, which has ended, in order.
+// orderRestored lists the messages of a snapshot, which has ended.
 func (q *Core) orderRestored() {
 	q.Index.Ready = 0
 	for seq, e := q.Index.Entries.Next(0); e != nil; seq, e = q.Index.Entries.Next(seq + 1) {
@@ -381,6 +381,6 @@ func (q *Core) orderRestored() {
 	invariant.Check(q.Check)
 }
 
-// ErrCorrupt says that a record cannot be one of this queue, or not at this
-// place. The queue that returned it must be dropped.
+// ErrCorrupt says that a record cannot be one of this queue, or not in this position. The
+// queue that returned it must be dropped.
 var ErrCorrupt = errors.New("queue: corrupt record")

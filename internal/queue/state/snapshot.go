@@ -13,13 +13,13 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
-// cursor is how far a snapshot has come. The zero value is the beginning.
+// cursor is the position of a snapshot in progress. The zero value is the beginning.
 type cursor struct {
 	phase phase
 	next  uint64        // next message id, session or message
 	seen  uint64        // end of the message ids when the snapshot began
 	high  entries.SeqNo // highest sequence number when the snapshot began
-	keys  uint64        // keys.counts when it came to the fair keys
+	keys  uint64        // numbering of the fair keys when it reached them
 }
 
 type phase uint8
@@ -51,7 +51,7 @@ func (s *snapshot) Step(b *machine.Budget, move func(machine.Ref) (machine.Ref, 
 		move = func(r machine.Ref) (machine.Ref, bool) { return r, false }
 	}
 	before := out.Payload()
-	b.Items-- // a part without items is work, too
+	b.Items-- // a step without items is work, too
 	s.c, done = s.q.snapPart(s.c, b, move, out)
 	b.Bytes -= out.Payload() - before
 	return done
@@ -81,7 +81,7 @@ func (q *Core) snapPart(c cursor, b *machine.Budget, move func(machine.Ref) (mac
 	return c, true
 }
 
-// chunk charges the items of one part of a snapshot to a budget. It always allows one.
+// chunk charges the items of one chunk to a budget. It always allows one item.
 type chunk struct {
 	b    *machine.Budget
 	out  *machine.Effects
@@ -154,8 +154,8 @@ func (q *Core) snapEntries(c cursor, b *machine.Budget, move func(machine.Ref) (
 	case entries.SeqNo(c.next) > c.high:
 		return cursor{phase: phaseStarted, keys: q.Index.Numbering()}
 	default:
-		// Nothing is left up to high. A chunk says so: a message that returns from
-		// now on would otherwise seem to be one that a chunk is yet to bring.
+		// No message is left up to high. A chunk says so: otherwise replay would ignore a
+		// message that returns from now on, as not yet restored.
 	}
 	out.Begin(record.KindEntries)
 	out.Fixed(at)
@@ -210,7 +210,7 @@ func (s *snapshot) Upcoming(b machine.Budget, yield func(machine.Ref)) {
 // SnapshotSize implements [machine.Machine]. It inspects a few messages only.
 func (q *Core) SnapshotSize() uint64 {
 	const (
-		fixed     = 160     // header, end, and what they are wrapped in
+		fixed     = 160     // header and end, with their frames
 		perSight  = 24      // a message id in the duplicate window
 		perReason = 24      // the reason of a dead letter
 		perState  = 64 + 32 // a session's state, its name, a name's share of a record
@@ -243,8 +243,8 @@ func (q *Core) SnapshotSize() uint64 {
 }
 
 // snapStarted writes which keys were started. A key that is started meanwhile has a
-// record of its own. If the keys are numbered anew, it begins again: to read of a key
-// twice does no harm.
+// record of its own. If the keys are renumbered, it begins again: replay accepts a key
+// twice.
 func (q *Core) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) cursor {
 	if c.keys != q.Index.Numbering() {
 		c = cursor{phase: phaseStarted, keys: q.Index.Numbering()}
@@ -272,7 +272,7 @@ func (q *Core) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) cu
 }
 
 // StateHash hashes everything that a restart must restore, as of now. Two queues with the
-// same digest are the same except for their locks.
+// same hash are the same except for their locks.
 func (q *Core) StateHash(now time.Time) [32]byte {
 	var out machine.Effects
 	out.Uint(uint64(q.Index.Entries.Last))

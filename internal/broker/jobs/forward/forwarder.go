@@ -22,12 +22,12 @@ import (
 const (
 	maxHops = 4
 
-	// How long a forwarder waits for a target that takes nothing before it tries
-	// again: the first time, and at most.
+	// How long a forwarder waits for a target that accepts nothing before it tries again:
+	// the first time, and at most.
 	minMoveRetry = 100 * time.Millisecond
 	maxMoveRetry = 5 * time.Second
-	// throttleRetry is the longest that a forwarder keeps a message of a throttled
-	// class locked; no lock is shorter than five seconds.
+	// throttleRetry is the longest time that a forwarder has a message of a throttled class
+	// locked; no lock is shorter than five seconds.
 	throttleRetry = time.Second
 )
 
@@ -37,16 +37,15 @@ const (
 	reasonForward = "ForwardingFailed"
 )
 
-// forwarder moves messages out of one queue: it forwards them, or publishes what a
-// topic has held. It is a Sink and a job, which moves one message after the other, so that
+// forwarder moves messages out of one queue: it forwards them, or publishes what a topic
+// has stored. It is a Sink and a job, which moves one message after the other, so that
 // messages leave in the order in which they were taken.
 //
-// A message that can never be forwarded goes to the transfer dead letters. If the
-// target takes nothing at present (it is paused, disabled, full, or the disk is),
-// everything goes back to its place, uncounted, and the forwarder waits: it tries a
-// single message after a while, or when the target's definition changes, and twice
-// as many after each that has got through. So an operator can pause any part of a
-// chain, and the messages wait in front of it.
+// A message that can never be forwarded becomes a transfer dead letter. If the target
+// accepts nothing at present (it is paused, disabled, full, or the disk is), all messages
+// are released, and the forwarder waits. It tries a single message after a delay, or when
+// the target's definition changes, and doubles the number after each success. So an
+// operator can pause any part of a chain, and the messages wait before it.
 type forwarder struct {
 	ms  *Forwarders
 	job *jobs.Handle
@@ -54,16 +53,16 @@ type forwarder struct {
 
 	mu      sync.Mutex
 	c       *queueserver.Consumer // guarded by mu; nil until attached
-	inbox   []transfer            // guarded by mu; at most as many as it has in hand
-	done    uint64                // guarded by mu; messages dealt with
-	window  uint64                // guarded by mu; messages it may have in hand
+	inbox   []transfer            // guarded by mu; at most window
+	done    uint64                // guarded by mu; messages finished
+	window  uint64                // guarded by mu; limit of unsettled messages
 	stopped bool                  // guarded by mu
 	retry   *time.Timer           // guarded by mu; not nil while it waits for its target
-	seen    uint64                // guarded by mu; changes of definitions when a target was last looked at
+	seen    uint64                // guarded by mu; changes of definitions when a target was last read
 	delay   time.Duration         // guarded by mu; how long it waited last
 }
 
-// transfer is a message that a worker has to deal with.
+// transfer is a message that is to be moved.
 type transfer struct {
 	queueserver.Delivery
 	failure error // why it can never be forwarded; nil is not known
@@ -76,7 +75,7 @@ type source struct {
 }
 
 func (m *forwarder) start() {
-	// A shard that has stopped moves nothing.
+	// A shard that has stopped delivers nothing.
 	_ = m.n.Shard.Attach(queueserver.Attachment{ID: m.n.ID, SubQueue: m.part, Sink: m, Internal: true}, func(c *queueserver.Consumer, err error) {
 		if err != nil {
 			return
@@ -92,8 +91,8 @@ func (m *forwarder) start() {
 	})
 }
 
-// stop ends the forwarder. What it has in hand goes back, but for what is on its way
-// to its target already.
+// stop ends the forwarder. Its messages are released, except those that are being sent to
+// their target.
 func (m *forwarder) stop() {
 	m.mu.Lock()
 	m.stopped = true
@@ -117,8 +116,8 @@ func (m *forwarder) Deliver(ds []queueserver.Delivery) {
 	m.put(ts)
 }
 
-// put has a worker deal with messages. A forwarder that was stopped has none: they go
-// back.
+// put queues messages for the job. A forwarder that was stopped has none: they are
+// released.
 func (m *forwarder) put(ts []transfer) {
 	m.mu.Lock()
 	if m.stopped {
@@ -148,7 +147,7 @@ func (m *forwarder) take() []transfer {
 	n := min(len(m.inbox), Turn)
 	ts := m.inbox[:n:n]
 	if m.inbox = m.inbox[n:]; len(m.inbox) == 0 {
-		m.inbox = nil // not to grow behind what was taken
+		m.inbox = nil // its memory is in use by the batch
 	}
 	return ts
 }
@@ -168,16 +167,16 @@ func (m *forwarder) Run(context.Context) (jobs.Next, error) {
 	return jobs.Again(), nil
 }
 
-// allow lets as many messages come as the forwarder may have in hand. The caller has
-// mu: allowances must reach the shard in the order in which they were computed, or
-// the lower of two would hold. To post one never blocks and never calls back.
+// allow sets the delivery limit to what window allows. The caller has mu: limits must
+// reach the shard in the order in which they were computed, or the lower of two would
+// apply. Posting one never blocks and never calls back.
 func (m *forwarder) allow() {
 	if m.c != nil && !m.stopped && m.retry == nil {
 		_ = m.c.SetDeliveryLimit(m.done + m.window)
 	}
 }
 
-// next counts a message that was dealt with, and lets another come.
+// next counts a finished message and raises the delivery limit.
 func (m *forwarder) next() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -185,7 +184,7 @@ func (m *forwarder) next() {
 	m.allow()
 }
 
-// moved counts a message that is safe where it belongs, so that more may follow.
+// moved counts a message that is durable at its target, and grows the window.
 func (m *forwarder) moved() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,8 +195,8 @@ func (m *forwarder) moved() {
 	m.allow()
 }
 
-// refused puts a message back in its place because the target takes nothing, and
-// has the forwarder wait.
+// refused releases a message because the target accepts nothing, and lets the forwarder
+// wait.
 func (m *forwarder) refused(t queue.Token) {
 	m.mu.Lock()
 	if m.retry == nil && !m.stopped {
@@ -206,10 +205,10 @@ func (m *forwarder) refused(t queue.Token) {
 		m.retry = time.AfterFunc(m.delay, m.resume)
 		m.ms.waiting.Add(1)
 		if m.c != nil {
-			_ = m.c.SetDeliveryLimit(m.done) // not more than it has
+			_ = m.c.SetDeliveryLimit(m.done) // no more than it has now
 		}
-		// A change since the target was looked at has found nobody waiting. One
-		// from now on finds us, because waiting was counted before this.
+		// A change since the target was read has found no waiting forwarder. One from now on
+		// finds this one, because waiting was counted before this.
 		if m.seen != m.ms.changes.Load() {
 			m.endWait()
 			m.allow()
@@ -226,7 +225,7 @@ func (m *forwarder) waits() bool {
 	return m.retry != nil
 }
 
-// idle reports whether the forwarder is to move nothing.
+// idle reports whether the forwarder moves nothing at present.
 func (m *forwarder) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,7 +240,7 @@ func (m *forwarder) resume() {
 	m.allow()
 }
 
-// endWait forgets that the forwarder waits, if it does. The caller has mu.
+// endWait ends the wait, if there is one. The caller has mu.
 func (m *forwarder) endWait() {
 	if m.retry != nil {
 		m.retry.Stop()
@@ -250,7 +249,7 @@ func (m *forwarder) endWait() {
 	}
 }
 
-// release puts a message back in its place, uncounted.
+// release requeues a message with its delivery count unchanged.
 func (m *forwarder) release(t queue.Token) {
 	m.n.Settle(m.part, []queue.Token{t}, catalog.Outcome{Disposition: catalog.Release}, func([]error) { m.next() })
 }
@@ -261,7 +260,7 @@ func (m *forwarder) releaseAll(ts []transfer) {
 	}
 }
 
-// to returns the name of what the forwarder forwards to; empty is nothing.
+// to returns the name of the target; empty is none.
 func (m *forwarder) to() string {
 	q := &m.n.Definition().Properties
 	if m.part == queueserver.DeadLetter {
@@ -283,8 +282,7 @@ func (m *forwarder) follows(n *catalog.Entity) bool {
 	return err == nil && (target == n || target == n.Topic)
 }
 
-// move takes one message to where it belongs. It may read the disk and evaluate
-// rules.
+// move sends one message to its target. It may read the disk and evaluate rules.
 func (m *forwarder) move(t *transfer) {
 	m.mu.Lock()
 	m.seen = m.ms.changes.Load()
@@ -296,7 +294,7 @@ func (m *forwarder) move(t *transfer) {
 	}
 	msg, err := d.Message()
 	if err != nil || d.Damaged() {
-		m.next() // settled by somebody else, or unreadable: a dead letter stays where it is
+		m.next() // settled meanwhile, or unreadable and a dead letter
 		return
 	}
 	if t.failure != nil {
@@ -304,7 +302,7 @@ func (m *forwarder) move(t *transfer) {
 		return
 	}
 	if m.n.Kind == catalog.KindTopic {
-		m.send(m.n, d, msg, d.Hops) // to publish what was held is no hop
+		m.send(m.n, d, msg, d.Hops) // publishing a stored message is no hop
 		return
 	}
 	to := m.to()
@@ -327,8 +325,8 @@ func (m *forwarder) move(t *transfer) {
 	m.send(target, d, msg, d.Hops+1)
 }
 
-// send stores the message at its target. In the same shard that and its removal
-// here are one group; otherwise it is removed when it is safe there.
+// send stores the message at its target. In the same shard that and its removal here are
+// one group; otherwise it is removed here when it is durable there.
 func (m *forwarder) send(target *catalog.Entity, d *queueserver.Delivery, msg *message.Message, hops uint8) {
 	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n}
 	moves := target.Shard == m.n.Shard
@@ -347,9 +345,9 @@ func (m *forwarder) send(target *catalog.Entity, d *queueserver.Delivery, msg *m
 	})
 }
 
-// origin returns the number that a message was first given: here, or where it was
-// forwarded or published before. Of a dead letter only the latter is known, and what
-// a topic held is numbered when that publishes it.
+// origin returns the first sequence number of a message: here, or where it was forwarded
+// or published before. Of a dead letter only the latter is known. A message that a topic
+// has stored gets its number when it is published.
 func (m *forwarder) origin(d *queueserver.Delivery) queue.SeqNo {
 	switch {
 	case m.n.Kind == catalog.KindTopic && d.Hops == 0:
@@ -360,8 +358,8 @@ func (m *forwarder) origin(d *queueserver.Delivery) queue.SeqNo {
 	return d.Origin
 }
 
-// failed decides what becomes of a message that its target does not take. It may
-// run on the goroutine of a shard, so it leaves the work to a worker.
+// failed handles a message that its target does not accept. It may run on the goroutine of
+// a shard, so it leaves the work to the job.
 func (m *forwarder) failed(d *queueserver.Delivery, err error) {
 	throttled, ok := errors.AsType[*catalog.ThrottledError](err)
 	switch {
@@ -379,8 +377,8 @@ func (m *forwarder) failed(d *queueserver.Delivery, err error) {
 	}
 }
 
-// final reports whether a message that was refused so can never be forwarded. For
-// a target that does not exist dead letters can wait where they are.
+// final reports whether a message with that error can never be forwarded. Dead letters
+// wait for a target that does not exist.
 func (m *forwarder) final(err error) bool {
 	return errors.Is(err, catalog.ErrTooLarge) || errors.Is(err, catalog.ErrSessionRequired) ||
 		m.part == queueserver.Main && (errors.Is(err, catalog.ErrNotFound) || errors.Is(err, catalog.ErrNotAllowed))
@@ -413,7 +411,7 @@ func (m *forwarder) setAside(d *queueserver.Delivery, msg *message.Message, reas
 	}
 }
 
-// sourced notes in a forwarded dead letter where it came from.
+// sourced writes into a forwarded dead letter where it came from.
 func sourced(m *message.Message, path string) *message.Message {
 	out, err := message.ParseStored(m.Edit(message.Edit{Annotations: []message.Change{
 		{Name: "x-opt-deadletter-source", Value: codec.String(path)},

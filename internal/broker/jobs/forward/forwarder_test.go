@@ -65,11 +65,11 @@ func start(t *testing.T) (*catalog.Catalog, *jobs.Runner) {
 
 // What a forwarder is given after it was stopped goes back at once, and nothing counts
 // against it: a delivery that was under way, or a message that its target has refused
-// for good.
+// permanently.
 func TestStoppedForwarderGivesBackWhatStillComes(t *testing.T) {
 	for name, give := range map[string]func(*forwarder, queueserver.Delivery){
-		"delivered":        func(m *forwarder, d queueserver.Delivery) { m.Deliver([]queueserver.Delivery{d}) },
-		"refused for good": func(m *forwarder, d queueserver.Delivery) { m.failed(&d, catalog.ErrTooLarge) },
+		"delivered":           func(m *forwarder, d queueserver.Delivery) { m.Deliver([]queueserver.Delivery{d}) },
+		"refused permanently": func(m *forwarder, d queueserver.Delivery) { m.failed(&d, catalog.ErrTooLarge) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -16,10 +16,9 @@ import (
 const (
 	// Workers is how many forwarders work at the same time.
 	Workers = 64
-	// Turn is how many messages a forwarder moves before the next in line has
-	// its turn.
+	// Turn is how many messages a forwarder moves before the next one runs.
 	Turn = 64
-	// Window is how many messages a forwarder has taken and not dealt with, at most.
+	// Window is the limit of unsettled messages of a forwarder.
 	Window = 256
 )
 
@@ -32,12 +31,12 @@ type Catalog interface {
 // jobName is the name of the jobs of forwarders.
 const jobName = "forward"
 
-// Forwarders are the broker's own consumers: they forward what is to be forwarded and
-// publish what a topic has held.
+// Forwarders are the broker's own consumers: they forward messages, and publish what a
+// topic has stored.
 //
-// To move a message may take long: it is read from the disk, and all rules of a
-// topic are evaluated for it. So each forwarder is a job, which runs while it has messages,
-// and what is in hand is bounded by the forwarders' windows.
+// Moving a message may take long: it is read from the disk, and all rules of a topic are
+// evaluated for it. So each forwarder is a job, which runs while it has messages; their
+// number is bounded by the window.
 type Forwarders struct {
 	catalog Catalog
 	runner  *jobs.Runner
@@ -45,7 +44,7 @@ type Forwarders struct {
 	mu      sync.Mutex
 	sources map[source]*forwarder // guarded by mu
 
-	waiting atomic.Int64  // forwarders whose target takes nothing at present
+	waiting atomic.Int64  // forwarders whose target accepts nothing at present
 	changes atomic.Uint64 // of definitions
 }
 
@@ -55,14 +54,14 @@ func New(c Catalog, runner *jobs.Runner) *Forwarders {
 	return &Forwarders{catalog: c, runner: runner, sources: make(map[source]*forwarder)}
 }
 
-// Watch starts and stops the forwarders of an entity as its definition asks.
+// Watch starts and stops the forwarders of an entity by its definition.
 func (ms *Forwarders) Watch(n *catalog.Entity) {
 	def := n.Definition()
 	ms.set(source{n, queueserver.Main}, n.Kind == catalog.KindTopic || def.Properties.ForwardTo != "")
 	ms.set(source{n, queueserver.DeadLetter}, def.Properties.ForwardDeadLetteredMessagesTo != "")
 }
 
-// Unwatch stops the forwarders of an entity that is gone.
+// Unwatch stops the forwarders of an entity that was deleted.
 func (ms *Forwarders) Unwatch(n *catalog.Entity) {
 	ms.set(source{n, queueserver.Main}, false)
 	ms.set(source{n, queueserver.DeadLetter}, false)
@@ -91,7 +90,7 @@ func (ms *Forwarders) set(src source, wanted bool) {
 // Changed has the forwarders that wait for n, or for a topic of which n is a
 // subscription, try again now.
 func (ms *Forwarders) Changed(n *catalog.Entity) {
-	ms.changes.Add(1) // first: who does not wait yet must not begin to
+	ms.changes.Add(1) // first: a forwarder that does not wait yet must not begin to
 	if ms.waiting.Load() == 0 {
 		return
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reclassify brings the messages of a queue in line with a policy that has
-// changed, and tells beforehand what a policy would change.
+// Package reclassify applies a changed policy to the stored messages of a queue, and
+// previews what a policy would change.
 //
 // Reclassifier (reclassify.go) is a job. It examines the queues that were added, one
 // after the other, in chunks. A dry run (dryrun.go) examines the same messages and
@@ -11,9 +11,9 @@
 //
 //  1. What is left to do is durable: a definition has the revision by which its messages
 //     were last classified, and that is written when all of them are.
-//  2. A message that came while a pass ran, classified by the old policy, is examined in
+//  2. A message that arrived during a pass, classified by the old policy, is examined in
 //     another pass; so is a scheduled one that got another number meanwhile.
-//  3. A message that cannot be read keeps its level, has no class, and holds up no other.
+//  3. A message that cannot be read keeps its level, has no class, and delays no other.
 //
 // # Concurrency
 //

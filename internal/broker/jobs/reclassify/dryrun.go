@@ -30,7 +30,7 @@ type ClassLevel struct {
 // DryRun is what a policy would do.
 type DryRun struct {
 	Entity  string `json:"entity"`
-	Looked  int64  `json:"examined"` // messages looked at, in all states
+	Looked  int64  `json:"examined"` // messages in all states
 	Changed int64  `json:"changed"`  // of those, whose class, level or key would change
 	// Unread counts messages that cannot be read, and would be in no class.
 	Unread int64 `json:"unread,omitzero"`
@@ -41,8 +41,8 @@ type DryRun struct {
 	Consequences []string     `json:"consequences"`
 }
 
-// Preview says what would become of the messages of a queue or subscription if it had
-// another policy, and changes nothing.
+// Preview returns what another policy would change for the messages of a queue or
+// subscription. It changes nothing.
 func Preview(ctx context.Context, n *catalog.Entity, p *policy.Policy) (DryRun, error) {
 	def := n.Definition()
 	old, next := def.Classifier.Policy, catalog.NewClassifier(p)

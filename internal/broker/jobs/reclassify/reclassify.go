@@ -16,8 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Chunk is how many messages are looked at between two operations of
-// others.
+// Chunk is how many messages are examined between other operations.
 const Chunk = 500
 
 // Catalog is what the job needs of the catalog of entities.
@@ -25,9 +24,9 @@ type Catalog interface {
 	MarkClassified(ctx context.Context, n *catalog.Entity, by *catalog.Classifier) error
 }
 
-// Reclassifier classifies anew what waits in queues whose policy has changed, one
-// queue after the other. What it has to do is durable: a definition says by which
-// revision its messages were classified.
+// Reclassifier classifies the stored messages of queues whose policy has changed, one
+// queue after the other. The work left is durable: a definition has the revision by which
+// its messages were classified.
 type Reclassifier struct {
 	catalog Catalog
 	log     *slog.Logger
@@ -35,7 +34,7 @@ type Reclassifier struct {
 
 	mu      sync.Mutex
 	waiting []*catalog.Entity                // guarded by mu; in the order they were added
-	callers map[*catalog.Entity][]chan error // guarded by mu; who waits for the end of it
+	callers map[*catalog.Entity][]chan error // guarded by mu; that wait for the end
 }
 
 // New returns a reclassifier without queues; runner runs it.
@@ -45,7 +44,7 @@ func New(c Catalog, runner *jobs.Runner, log *slog.Logger) *Reclassifier {
 	return r
 }
 
-// Add has a queue classified anew.
+// Add queues a queue for reclassification.
 func (r *Reclassifier) Add(n *catalog.Entity) {
 	r.mu.Lock()
 	r.waiting = append(r.waiting, n)
@@ -53,7 +52,7 @@ func (r *Reclassifier) Add(n *catalog.Entity) {
 	r.job.Wake()
 }
 
-// Wait returns when what waits in a queue is classified by its policy.
+// Wait returns when the stored messages of a queue are classified by its policy.
 func (r *Reclassifier) Wait(ctx context.Context, n *catalog.Entity) error {
 	done := make(chan error, 1)
 	r.mu.Lock()
@@ -63,7 +62,7 @@ func (r *Reclassifier) Wait(ctx context.Context, n *catalog.Entity) error {
 	}
 	r.callers[n] = append(r.callers[n], done)
 	r.mu.Unlock()
-	r.Add(n) // once more, in case that it has failed before anybody asked
+	r.Add(n) // once more, in case that it has failed before
 	select {
 	case err := <-done:
 		return err
@@ -83,7 +82,7 @@ func (r *Reclassifier) Run(ctx context.Context) (jobs.Next, error) {
 	}
 	err := r.reclassify(ctx, n)
 	if errors.Is(err, queueserver.ErrSuperseded) {
-		return jobs.Again(), nil // a newer policy is in line, with its callers
+		return jobs.Again(), nil // a newer policy is queued, with its callers
 	}
 	r.answer(n, err)
 	if err == nil || ctx.Err() != nil || errors.Is(err, catalog.ErrNotFound) {
@@ -105,8 +104,8 @@ func (r *Reclassifier) next() *catalog.Entity {
 	return n
 }
 
-// Finish implements jobs.Finisher: it answers everybody; what is left to do is found by
-// the next process.
+// Finish implements jobs.Finisher: it answers all callers; the next process finds the work
+// that is left.
 func (r *Reclassifier) Finish(context.Context) {
 	r.mu.Lock()
 	all := r.callers
@@ -134,14 +133,14 @@ func (r *Reclassifier) answer(n *catalog.Entity, err error) {
 	}
 }
 
-// reclassify brings everything in a queue in line with its policy.
+// reclassify applies the policy of a queue to all its messages.
 func (r *Reclassifier) reclassify(ctx context.Context, n *catalog.Entity) error {
 	def := n.Definition()
 	if def.Classified == def.PolicyRevision {
 		return nil
 	}
-	// Senders that loaded the old policy may still send messages. The shard knows
-	// the last of them: what came since a pass began is examined in another one.
+	// Senders that loaded the old policy may still send messages. The shard has the last
+	// sequence number of them: what arrived since a pass began is examined in another one.
 	s := sorter{n: n, classifier: def.Classifier}
 	for mark, again := queue.SeqNo(0), true; again; {
 		s.renumbered = false
@@ -176,8 +175,8 @@ func (j classifiedMessage) changes() bool {
 	return j.was.Level != j.next.Level || j.was.Class != j.next.Class || j.was.Key != j.next.Key
 }
 
-// walk shows every message from a number on, in all states, to fn, by chunks. It
-// returns the number of the first that came after it had begun.
+// walk calls fn with every message from a sequence number on, in all states, by chunks. It
+// returns the number of the first that arrived after it had begun.
 func walk(ctx context.Context, n *catalog.Entity, from queue.SeqNo, fn func(context.Context, []queueserver.Delivery) error) (mark queue.SeqNo, err error) {
 	for first := true; ; first = false {
 		found, err := queueserver.Do(ctx, n.Shard, queueserver.Peek{Queue: n.QueueID(queueserver.Main), From: from, Max: Chunk, Chunk: true})
@@ -220,10 +219,9 @@ type sorter struct {
 	renumbered bool
 }
 
-// sort classifies a chunk. Messages are read outside of the shard; one that is gone
-// by then, or has changed hands, is not looked for. One that cannot be read must not
-// hold up the others: it keeps its level, and leaves its class, which is a number in
-// a policy that no longer holds.
+// sort classifies a chunk. Messages are read outside of the shard; one that was removed or
+// changed meanwhile is skipped. One that cannot be read must not delay the others: it
+// keeps its level and loses its class, which is a number of the old policy.
 func (s *sorter) sort(ctx context.Context, ds []queueserver.Delivery) error {
 	var js []classifiedMessage
 	scheduled := make(map[queue.SeqNo]bool)

@@ -224,7 +224,7 @@ func TestScheduledMessageActivatedInTheMiddleOfAPass(t *testing.T) {
 	})
 }
 
-// Whoever waits for a policy is not told of the end of the one before it.
+// A caller that waits for a policy is not told of the end of the one before it.
 func TestWaitIsForTheLastPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)

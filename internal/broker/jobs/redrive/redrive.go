@@ -17,25 +17,24 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Window is how many dead letters are on their way at a time.
+// Window is how many dead letters are moved at a time.
 const Window = 128
 
-// Request says which dead letters to give another chance. The zero value is all of
-// them, back to where they died.
+// Request says which dead letters to move. The zero value is all of them, back to their
+// queue.
 type Request struct {
-	// To is the queue or topic they go to; empty is the queue, subscription or
-	// topic they died in. A topic publishes them.
+	// To is the queue or topic to move them to; empty is the queue, subscription or topic
+	// whose dead letters they are. A topic publishes them.
 	To string
-	// From is the lowest number to look at.
+	// From is the lowest sequence number to examine.
 	From queue.SeqNo
-	// Until is the highest number to look at; zero is the highest there is when
-	// the redrive begins. What dies while it runs is not looked at: it would
-	// chase messages that die again for as long as they do.
+	// Until is the highest sequence number to examine; zero is the highest when the redrive
+	// begins. Messages that are dead-lettered while it runs are not examined: otherwise it
+	// would not end while they fail again.
 	Until queue.SeqNo
 	// Max is how many to move at most; zero is no limit.
 	Max int
-	// Match chooses among them; nil takes all. It may be called from the
-	// goroutine of the caller only.
+	// Match chooses among them; nil matches all. It is called on the goroutine of the caller.
 	Match func(*queueserver.Delivery, *message.Message) bool
 }
 
@@ -50,17 +49,17 @@ type Broker interface {
 // Result says what a redrive did.
 type Result struct {
 	Moved int `json:"moved"`
-	// Left is how many were looked at and stay: not chosen, locked, or unreadable.
+	// Left is how many were examined and stay: no match, locked, or unreadable.
 	Left int `json:"skipped"`
-	// Next is where to go on when Max was reached, and Until where to stop; zero
-	// is nothing left to do.
+	// Next is where to continue when Max was reached, and Until where to stop; zero is that
+	// nothing is left.
 	Next  queue.SeqNo `json:"next,omitzero"`
 	Until queue.SeqNo `json:"until,omitzero"`
 }
 
-// Run moves dead letters of an entity. In the same shard a move is one group
-// of records; between shards a crash may leave a message in both, never in none.
-// What moved before an error stays moved.
+// Run moves dead letters of an entity. In the same shard a move is one group of records;
+// between shards a crash may leave a message in both, never in none. Messages that were
+// moved before an error stay moved.
 func Run(ctx context.Context, b Broker, log *slog.Logger, addr string, r Request) (Result, error) {
 	n, sub, err := b.Find(addr)
 	if err != nil {
@@ -107,19 +106,19 @@ func Run(ctx context.Context, b Broker, log *slog.Logger, addr string, r Request
 	return d.done, nil
 }
 
-// last returns the highest number that a dead letter was ever given.
+// last returns the highest sequence number of a dead letter so far.
 func (r *operation) last(ctx context.Context) (queue.SeqNo, error) {
 	return queueserver.Do(ctx, r.n.Shard, queueserver.LastNumber{Queue: r.n.QueueID(r.part)})
 }
 
-// operation is a redrive under way.
+// operation is a redrive in progress.
 type operation struct {
 	Request
 	b      Broker
 	log    *slog.Logger
 	n      *catalog.Entity
 	part   queueserver.SubQueue
-	target *catalog.Entity // nil is where they died
+	target *catalog.Entity // nil is their own queue
 	done   Result
 }
 
@@ -129,12 +128,12 @@ type chosen struct {
 	msg *message.Message
 }
 
-// move moves those of ds that are wanted, and returns when all of it is durable.
+// move moves those of ds that match, and returns when all moves are durable.
 func (r *operation) move(ctx context.Context, ds []queueserver.Delivery) error {
 	var wanted []chosen
 	for i := range ds {
 		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx) // a match ends with who asked
+			return context.Cause(ctx) // ends with the caller
 		}
 		m, err := ds[i].Message()
 		switch {
@@ -157,7 +156,7 @@ func (r *operation) move(ctx context.Context, ds []queueserver.Delivery) error {
 	sent := 0
 	for i := range wanted {
 		if wanted[i].Token == (queue.Token{}) {
-			r.done.Left++ // somebody was faster
+			r.done.Left++ // it was locked or settled meanwhile
 			continue
 		}
 		sent++
@@ -173,7 +172,7 @@ func (r *operation) move(ctx context.Context, ds []queueserver.Delivery) error {
 		r.done.Moved++
 	}
 	if len(errs) > 0 {
-		return fmt.Errorf("redrive to %q: %w", r.destination(), errs[0]) // the others read alike
+		return fmt.Errorf("redrive to %q: %w", r.destination(), errs[0]) // the others have the same text
 	}
 	return nil
 }
@@ -185,8 +184,8 @@ func (r *operation) destination() string {
 	return r.n.Path
 }
 
-// lock takes the messages, so that nobody else does while they move. One that
-// cannot be had stays without a token.
+// lock locks the messages, so that they are not received while they move. One that cannot
+// be locked has no token.
 func (r *operation) lock(ctx context.Context, wanted []chosen) error {
 	o := queueserver.LockMessages{Queue: r.n.QueueID(r.part)}
 	for i := range wanted {
@@ -206,7 +205,7 @@ func (r *operation) lock(ctx context.Context, wanted []chosen) error {
 	return nil
 }
 
-// send moves one message and gives it back if it cannot.
+// send moves one message and releases it if that fails.
 func (r *operation) send(c *chosen, done func(error)) {
 	token := []queue.Token{c.Token}
 	finish := func(err error) {
@@ -238,10 +237,9 @@ func (r *operation) send(c *chosen, done func(error)) {
 	}
 }
 
-// back puts a message where it died. It is no duplicate of itself, has waited for
-// its time already, and begins to age anew. The policy that holds now says what it
-// is worth: the class that it has as a dead letter is a number in the one under
-// which it died.
+// back moves a message to its own queue. It is not a duplicate of itself, is not scheduled
+// again, and its age starts again. It is classified by the present policy: its class as a
+// dead letter is a number of an older one.
 func (r *operation) back(c *chosen, m *message.Message, here queueserver.Locked, done func(error)) {
 	def := r.n.Definition()
 	a := def.Arrival(m, 0)
@@ -263,7 +261,7 @@ func (r *operation) back(c *chosen, m *message.Message, here queueserver.Locked,
 	}
 }
 
-// dropDeadLetterReason takes from a message what its death wrote into it.
+// dropDeadLetterReason removes the properties of a dead letter from a message.
 var dropDeadLetterReason = message.Edit{
 	Properties: []message.Change{
 		{Name: message.PropertyDeadLetterReason, Remove: true},

@@ -15,7 +15,7 @@
 // # Files
 //
 // segment.go has the headers and frames of segments, frames.go goes through a batch,
-// manifest.go and blocks.go are the manifest.
+// manifest.go and segments.go are the manifest.
 //
 // # Not here
 //

@@ -33,8 +33,8 @@ func FuzzDecodeFrame(f *testing.F) {
 	})
 }
 
-func TestBlocksAreWrittenShort(t *testing.T) {
-	for text, list := range map[string]Blocks{
+func TestSegmentListIsWrittenShort(t *testing.T) {
+	for text, list := range map[string]SegmentList{
 		`"1"`:            {1},
 		`"1-2"`:          {1, 2},
 		`"1,3-7,9"`:      {1, 3, 4, 5, 6, 7, 9},
@@ -45,24 +45,24 @@ func TestBlocksAreWrittenShort(t *testing.T) {
 		if err != nil || string(got) != text {
 			t.Errorf("%v became %s, %v, want %s", list, got, err, text)
 		}
-		var back Blocks
+		var back SegmentList
 		if err := json.Unmarshal([]byte(text), &back); err != nil || !slices.Equal(back, list) {
 			t.Errorf("%s became %v, %v, want %v", text, back, err, list)
 		}
 	}
-	var old Blocks
-	if err := json.Unmarshal([]byte("[1, 3, 4]"), &old); err != nil || !slices.Equal(old, Blocks{1, 3, 4}) {
+	var old SegmentList
+	if err := json.Unmarshal([]byte("[1, 3, 4]"), &old); err != nil || !slices.Equal(old, SegmentList{1, 3, 4}) {
 		t.Errorf("the array of version 1 became %v, %v", old, err)
 	}
 	for _, bad := range []string{`"7-1"`, `"1-"`, `"-1"`, `"x"`, `"1-99999999999999"`, `"1,,2"`, `5`} {
 		if err := json.Unmarshal([]byte(bad), &old); err == nil {
-			t.Errorf("%s became %d blocks, want an error", bad, len(old))
+			t.Errorf("%s became %d segments, want an error", bad, len(old))
 		}
 	}
 }
 
 func FuzzDecodeManifest(f *testing.F) {
-	m := &Manifest{SegmentSize: 4096, Synced: 4608, Shards: map[journal.Shard]*ShardManifest{3: {Epoch: 2, From: 5000, Blocks: []uint64{1}}}}
+	m := &Manifest{SegmentSize: 4096, Synced: 4608, Shards: map[journal.Shard]*ShardManifest{3: {Epoch: 2, From: 5000, Segments: []uint64{1}}}}
 	b, err := m.Encode()
 	if err != nil {
 		f.Fatal(err)
@@ -92,7 +92,7 @@ func FuzzDecodeManifest(f *testing.F) {
 // A segment that says that it has a number for which there are no addresses is
 // damaged.
 func TestSegmentNumberWithoutAddresses(t *testing.T) {
-	h := SegmentHead{Number: 1 << 60, Block: 64 << 20, Capacity: 4096}
+	h := SegmentHead{Number: 1 << 60, SegmentSize: 64 << 20, Capacity: 4096}
 	if got, err := DecodeSegmentHead(h.Encode()); err == nil {
 		t.Errorf("decoded %+v", got)
 	}

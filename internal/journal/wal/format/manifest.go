@@ -41,28 +41,28 @@ type Manifest struct {
 
 // ShardManifest is the part of one shard.
 type ShardManifest struct {
-	Epoch  uint32           `json:"epoch"`
-	From   journal.Position `json:"from"`
-	Blocks Blocks           `json:"blocks,omitempty"`
+	Epoch    uint32           `json:"epoch"`
+	From     journal.Position `json:"from"`
+	Segments SegmentList      `json:"blocks,omitempty"`
 }
 
-// Block returns the number of the block that holds at.
-func (m *Manifest) Block(at journal.Position) uint64 { return uint64(at) / m.SegmentSize }
+// Segment returns the number of the segment that holds at.
+func (m *Manifest) Segment(at journal.Position) uint64 { return uint64(at) / m.SegmentSize }
 
-// Needs returns the first block from which on every one is needed, and those
+// Needs returns the first segment from which on every one is needed, and those
 // before it that are needed too.
-func (m *Manifest) Needs() (from uint64, blocks map[uint64]bool) {
-	from = max(1, m.Block(m.Synced))
+func (m *Manifest) Needs() (from uint64, kept map[uint64]bool) {
+	from = max(1, m.Segment(m.Synced))
 	for _, s := range m.Shards {
-		from = min(from, m.Block(s.From))
+		from = min(from, m.Segment(s.From))
 	}
-	blocks = make(map[uint64]bool)
+	kept = make(map[uint64]bool)
 	for _, s := range m.Shards {
-		for _, b := range s.Blocks {
-			blocks[b] = true
+		for _, b := range s.Segments {
+			kept[b] = true
 		}
 	}
-	return from, blocks
+	return from, kept
 }
 
 // Encode returns the manifest as it is written to its files.
@@ -90,7 +90,7 @@ func WithHead(body []byte) []byte {
 }
 
 // SumManifest is CRC-32C, started from the version, so that a manifest of a
-// version that is not known can be told from a damaged one. Version 1 started
+// version that is not known can be distinguished from a damaged one. Version 1 started
 // from zero.
 func SumManifest(version int, body []byte) uint32 {
 	if version == 1 {
@@ -131,7 +131,7 @@ func DecodeManifest(name string, b []byte) (*Manifest, error) {
 	if err := json.Unmarshal(body, m); err != nil {
 		return nil, bad(err)
 	}
-	if err := CheckBlock(m.SegmentSize); err != nil {
+	if err := CheckSegmentSize(m.SegmentSize); err != nil {
 		return nil, bad(err)
 	}
 	if m.Shards == nil {

@@ -51,16 +51,16 @@ var (
 
 // Reasons for which bytes are not what was written.
 var (
-	ErrChecksum = errors.New("checksum does not match")
-	ErrLength   = errors.New("length is impossible")
-	ErrNumber   = errors.New("number is out of order")
-	ErrBlock    = errors.New("segment size is that of another store")
-	ErrDigest   = errors.New("batch is mixed with another")
-	ErrNoBatch  = errors.New("no batch begins here")
-	ErrNoSeal   = errors.New("segment ends without its seal")
-	ErrMissing  = errors.New("file is missing")
-	ErrMissNext = fmt.Errorf("%w, and the log goes on there", ErrMissing)
-	ErrShort    = errors.New("log ends before this place, which was synced")
+	ErrChecksum    = errors.New("checksum does not match")
+	ErrLength      = errors.New("length is impossible")
+	ErrNumber      = errors.New("number is out of order")
+	ErrSegmentSize = errors.New("segment size is that of another store")
+	ErrDigest      = errors.New("batch is mixed with another")
+	ErrNoBatch     = errors.New("no batch begins here")
+	ErrNoSeal      = errors.New("segment ends without its seal")
+	ErrMissing     = errors.New("file is missing")
+	ErrMissNext    = fmt.Errorf("%w, and the log goes on there", ErrMissing)
+	ErrShort       = errors.New("log ends before this place, which was synced")
 )
 
 // DamageError says where stored bytes are not what was written. It wraps
@@ -80,10 +80,10 @@ func (e *DamageError) Unwrap() []error { return []error{journal.ErrCorrupt, e.Er
 
 // SegmentHead is the header of a segment.
 type SegmentHead struct {
-	Number   uint64
-	Block    uint64 // the block size of the store
-	Capacity uint64 // bytes of the file that may hold batches, this header included
-	Salt     uint64 // random, new each time the file is put to use
+	Number      uint64
+	SegmentSize uint64 // of the store
+	Capacity    uint64 // bytes of the file that may hold batches, this header included
+	Salt        uint64 // random, new each time the file is put to use
 }
 
 // Seed returns what the checksums of the segment start from. It makes the frames
@@ -101,7 +101,7 @@ func (h SegmentHead) Encode() []byte {
 	copy(b, segmentMagic)
 	le.PutUint16(b[6:], segmentVersion)
 	le.PutUint64(b[8:], h.Number)
-	le.PutUint64(b[16:], h.Block)
+	le.PutUint64(b[16:], h.SegmentSize)
 	le.PutUint64(b[24:], h.Capacity)
 	le.PutUint64(b[32:], h.Salt)
 	le.PutUint32(b[HeaderLength-4:], crc32.Checksum(b[:HeaderLength-4], castagnoli))
@@ -121,8 +121,8 @@ func DecodeSegmentHead(b []byte) (SegmentHead, error) {
 		return SegmentHead{}, fmt.Errorf("segment version %d is not known", le.Uint16(b[6:]))
 	}
 	h := SegmentHead{le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:])}
-	if CheckBlock(h.Block) != nil || h.Capacity < HeaderSize || h.Capacity > h.Block ||
-		h.Number == 0 || h.Number >= math.MaxUint64/h.Block { // no address would fit
+	if CheckSegmentSize(h.SegmentSize) != nil || h.Capacity < HeaderSize || h.Capacity > h.SegmentSize ||
+		h.Number == 0 || h.Number >= math.MaxUint64/h.SegmentSize { // no address would fit
 		return SegmentHead{}, ErrLength
 	}
 	return h, nil
@@ -248,8 +248,8 @@ func checksum(seed uint32, off uint64, b []byte) uint32 {
 	return crc32.Update(seed^uint32(off), castagnoli, b)
 }
 
-// CheckBlock reports whether a block size can be used.
-func CheckBlock(size uint64) error {
+// CheckSegmentSize reports whether a segment size can be used.
+func CheckSegmentSize(size uint64) error {
 	if size < 4<<10 || size > 1<<30 || size%512 != 0 {
 		return fmt.Errorf("wal: segment size %d is not a multiple of 512 between 4 KiB and 1 GiB", size)
 	}

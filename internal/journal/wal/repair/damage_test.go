@@ -17,7 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// stored is a store that was closed in good order, and what is in it.
+// stored is a store that was closed cleanly, and what is in it.
 type stored struct {
 	disk    *vfs.Mem
 	records map[journal.Position]string // every one that is needed
@@ -39,18 +39,18 @@ func makeStored(t testing.TB) stored {
 			if i%5 == 0 {
 				commit(t, w)
 			}
-			if c.Block(at) >= upTo {
+			if c.Segment(at) >= upTo {
 				return at
 			}
 		}
 	}
 	from := fill(4)
-	keep := journal.Retain{From: from, Blocks: []uint64{2}}
+	keep := journal.Retain{From: from, Segments: []uint64{2}}
 	if err := w.Truncate(ctx, c, keep); err != nil {
 		t.Fatal(err)
 	}
 	fill(7)
-	maps.DeleteFunc(s.records, func(at journal.Position, _ string) bool { return at < from && c.Block(at) != 2 })
+	maps.DeleteFunc(s.records, func(at journal.Position, _ string) bool { return at < from && c.Segment(at) != 2 })
 	s.order = slices.DeleteFunc(s.order, func(at journal.Position) bool { return at < from })
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestRepairOfWholeFiles(t *testing.T) {
 			flip(t, d, store.SegmentName(5), format.HeaderCopy*8+77)
 		}},
 		{"segment missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, store.SegmentName(5)) }},
-		{"kept block missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, store.SegmentName(2)) }},
+		{"kept segment missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, store.SegmentName(2)) }},
 		{"last segment missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, store.SegmentName(7)) }},
 		{"segment cut short", func(t *testing.T, d *vfs.Mem) { cut(t, d, store.SegmentName(6), 9000) }},
 	} {
@@ -335,7 +335,7 @@ func TestRepairOfWholeFiles(t *testing.T) {
 				t.Errorf("open and claim: %v, want %v", err, journal.ErrCorrupt)
 			}
 			if _, err := Repair(disk, 0); err == nil {
-				t.Error("repair without being told what it may do: no error")
+				t.Error("repair without a mode: no error")
 			}
 			done, err := Repair(disk, DropDamaged)
 			if err != nil {
@@ -558,7 +558,7 @@ func TestSegmentOfAnotherSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := claim(t, w, 1)
-	for c.Block(appendOne(t, w, c, numbered(300))) < 9 {
+	for c.Segment(appendOne(t, w, c, numbered(300))) < 9 {
 		commit(t, w)
 	}
 	if err := w.Close(); err != nil {

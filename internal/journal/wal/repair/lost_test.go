@@ -30,7 +30,7 @@ func makeKilled(t testing.TB) stored {
 	other := claim(t, w, 2)
 	var at journal.Position
 	fill := func(upTo uint64) {
-		for i := 0; c.Block(at) < upTo; i++ {
+		for i := 0; c.Segment(at) < upTo; i++ {
 			at = appendOne(t, w, c, numbered(i*37))
 			s.records[at] = numbered(i * 37)
 			s.order = append(s.order, at)
@@ -40,14 +40,14 @@ func makeKilled(t testing.TB) stored {
 	}
 	fill(4)
 	from := at
-	if err := w.Truncate(ctx, c, journal.Retain{From: from, Blocks: []uint64{2}}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: from, Segments: []uint64{2}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Truncate(ctx, other, journal.Retain{From: from}); err != nil {
 		t.Fatal(err)
 	}
 	fill(7)
-	maps.DeleteFunc(s.records, func(at journal.Position, _ string) bool { return at < from && c.Block(at) != 2 })
+	maps.DeleteFunc(s.records, func(at journal.Position, _ string) bool { return at < from && c.Segment(at) != 2 })
 	s.order = slices.DeleteFunc(s.order, func(at journal.Position) bool { return at < from })
 	s.disk = s.disk.CrashClone(0)
 	if _, err := Verify(s.disk); err != nil {
@@ -127,8 +127,8 @@ func TestOneManifestIsEnough(t *testing.T) {
 	}
 }
 
-// A13: with both files of the manifest lost the store does not open, as nobody
-// knows what happened to it; repair finds the manifest in the log, and nothing is
+// A13: with both files of the manifest lost the store does not open, as what
+// happened to it is not known; repair finds the manifest in the log, and nothing is
 // lost.
 func TestLostManifestIsFoundInTheLog(t *testing.T) {
 	for what, made := range map[string]stored{"closed": makeStored(t), "killed": makeKilled(t)} {

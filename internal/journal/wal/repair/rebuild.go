@@ -51,8 +51,8 @@ func (r *repairer) rebuildManifest(reason error) error {
 
 // scan is what the segments of a store without a manifest tell.
 type scan struct {
-	block   uint64
-	numbers []uint64 // of the segments with a batch, in order
+	segmentSize uint64
+	numbers     []uint64 // of the segments with a batch, in order
 	// shards are those that records were seen of, with the highest epoch, and the
 	// place of the first record.
 	shards map[journal.Shard]*format.ShardManifest
@@ -61,7 +61,7 @@ type scan struct {
 
 // add notes what is in a segment; they come in order.
 func (sc *scan) add(seg *store.Segment) error {
-	sc.block = seg.Head.Block
+	sc.segmentSize = seg.Head.SegmentSize
 	begun := false
 	for sp, err := range seg.Spans() {
 		if err != nil {
@@ -111,7 +111,7 @@ func (sc *scan) fromLog() *format.Manifest {
 	return m
 }
 
-// guess makes a manifest for a log that holds none, because nobody claimed a shard
+// guess makes a manifest for a log that holds none, because no shard was claimed
 // since version 1. Where the shards wanted to start is lost. It can be no earlier
 // than the segment from which on none is missing, so that is where they start, and
 // all that lie before it are kept.
@@ -120,10 +120,10 @@ func (sc *scan) guess() *format.Manifest {
 	for i > 0 && sc.numbers[i-1]+1 == sc.numbers[i] {
 		i--
 	}
-	from := journal.Position(sc.numbers[i]*sc.block + format.HeaderSize)
-	m := &format.Manifest{SegmentSize: sc.block, Synced: from, Shards: make(map[journal.Shard]*format.ShardManifest)}
+	from := journal.Position(sc.numbers[i]*sc.segmentSize + format.HeaderSize)
+	m := &format.Manifest{SegmentSize: sc.segmentSize, Synced: from, Shards: make(map[journal.Shard]*format.ShardManifest)}
 	for _, n := range slices.Sorted(maps.Keys(sc.shards)) {
-		m.Shards[n] = &format.ShardManifest{Epoch: sc.shards[n].Epoch, From: from, Blocks: slices.Clone(sc.numbers[:i])}
+		m.Shards[n] = &format.ShardManifest{Epoch: sc.shards[n].Epoch, From: from, Segments: slices.Clone(sc.numbers[:i])}
 	}
 	return m
 }

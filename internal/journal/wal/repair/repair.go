@@ -24,7 +24,7 @@ type Dropped struct {
 	File   string
 	Offset uint64
 	// First and Records say which records are lost, by their number; none if
-	// only bookkeeping was. Which shards they were of nobody knows any more.
+	// only bookkeeping was. Their shards are not known any more.
 	First   uint64
 	Records uint64
 	Reason  error
@@ -50,7 +50,7 @@ type Result struct {
 // a crash in the middle of it.
 func Repair(fsys vfs.FS, mode Mode) (done Result, err error) {
 	if mode != DropDamaged {
-		return Result{}, errors.New("wal: repair drops data, and was not told that it may")
+		return Result{}, errors.New("repair: drops data; pass DropDamaged to allow it")
 	}
 	st, err := inspect(fsys)
 	if st != nil {
@@ -96,7 +96,7 @@ func (r *repairer) run() error {
 	if err := r.scanAll(); err != nil {
 		return err
 	}
-	r.forgetBlocks()
+	r.forgetSegments()
 	from, _ := r.manifest.Needs()
 	number := uint64(0) // of the next record; zero is not known
 	var err error
@@ -182,8 +182,8 @@ func (r *repairer) restoreHeads() error {
 	return nil
 }
 
-// forgetBlocks drops kept blocks whose segment cannot be read.
-func (r *repairer) forgetBlocks() {
+// forgetSegments drops kept segments that cannot be read.
+func (r *repairer) forgetSegments() {
 	from, _ := r.manifest.Needs()
 	for _, s := range r.segments {
 		if s.number >= from || s.seg != nil {
@@ -191,7 +191,7 @@ func (r *repairer) forgetBlocks() {
 		}
 		r.drop(Dropped{File: store.SegmentName(s.number), Reason: s.err})
 		for _, m := range r.manifest.Shards {
-			m.Blocks = slices.DeleteFunc(m.Blocks, func(b uint64) bool { return b == s.number })
+			m.Segments = slices.DeleteFunc(m.Segments, func(b uint64) bool { return b == s.number })
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (r *repairer) settle() error {
 		end = s.seg.Position(s.end)
 	}
 	if end < r.manifest.Synced {
-		r.drop(Dropped{File: store.SegmentName(r.manifest.Block(end)), Offset: uint64(end) % r.manifest.SegmentSize,
+		r.drop(Dropped{File: store.SegmentName(r.manifest.Segment(end)), Offset: uint64(end) % r.manifest.SegmentSize,
 			Reason: errors.New("the end of the log is lost")})
 	}
 	r.manifest.Synced = min(r.manifest.Synced, end) // the last batch may not be synced

@@ -62,7 +62,7 @@ func (r *repairer) repairSegment(s *scannedSegment, number, next uint64) (uint64
 // any.
 func (r *repairer) cutToSynced(seg *store.Segment, sp *store.Span) bool {
 	at := r.manifest.Synced
-	if r.manifest.Block(at) != seg.Number || at <= seg.Position(sp.Off+format.BatchHeader) || at > seg.Position(sp.End) {
+	if r.manifest.Segment(at) != seg.Number || at <= seg.Position(sp.Off+format.BatchHeader) || at > seg.Position(sp.End) {
 		return false
 	}
 	sp.End, sp.Rest = uint64(at)%r.manifest.SegmentSize, false
@@ -141,7 +141,7 @@ type patch struct {
 	firstLost uint64
 }
 
-// fill puts a tombstone from the end of the patch up to at, which stands for the
+// fill puts a tombstone from the end of the patch up to at, which represents the
 // records up to number.
 func (p *patch) fill(at int, number uint64) error {
 	size := at - len(p.buf)
@@ -186,8 +186,8 @@ type foundFrame struct {
 }
 
 // findFrames finds the whole frames in b, which lies at off, numbered from first
-// up to next as far as these are known. Only numbers that could be are looked at
-// closely, so that garbage costs little.
+// up to next as far as these are known. Only frames with possible numbers are
+// decoded, so that garbage costs little.
 func findFrames(b []byte, seed uint32, off, first, next uint64) []foundFrame {
 	var found []foundFrame
 	expect := first

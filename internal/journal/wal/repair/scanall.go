@@ -30,7 +30,7 @@ type scannedSegment struct {
 	damaged []store.Span // without bodies; the rest not among them
 }
 
-// offline is a store that is not running, opened to be looked at.
+// offline is a store that is not running, opened for inspection.
 type offline struct {
 	fs       vfs.FS
 	lock     io.Closer
@@ -84,13 +84,13 @@ func (st *offline) close() error {
 	return errors.Join(append(errs, st.lock.Close())...)
 }
 
-// needed returns the numbers of the segments that should be there: the blocks
+// needed returns the numbers of the segments that should be there: the segments
 // that are kept, and all from the first on up to the last that can be read. Files
-// of higher numbers are looked at, too, but what lies between is not missed.
+// of higher numbers are examined, too; numbers between them may be missing.
 func (st *offline) needed() ([]uint64, error) {
-	from, blocks := st.manifest.Needs()
+	from, kept := st.manifest.Needs()
 	numbers := slices.Sorted(func(yield func(uint64) bool) {
-		for b := range blocks {
+		for b := range kept {
 			if b < from && !yield(b) {
 				return
 			}

@@ -98,7 +98,7 @@ func (st *offline) report() (Report, error) {
 		r.Problems = append(r.Problems, &format.DamageError{File: store.SegmentName(n), Offset: 0, Err: format.ErrMissNext})
 	}
 	if at := st.manifest.Synced; r.End < at {
-		n := st.manifest.Block(at)
+		n := st.manifest.Segment(at)
 		r.Problems = append(r.Problems, &format.DamageError{File: store.SegmentName(n), Offset: uint64(at) - n*st.manifest.SegmentSize, Err: format.ErrShort})
 	}
 	if len(r.Problems) > 0 {

@@ -13,7 +13,7 @@
 //     Of one that could not be made nothing is left.
 //   - Whenever the power fails one of the two files of the manifest is whole.
 //   - A batch that a crash has torn is the end of the log. Anything else that is no
-//     batch, and was one, is damage: [LogEnd] says how the two are told apart.
+//     batch, and was one, is damage: [LogEnd] says how the two are distinguished.
 //
 // # Concurrency
 //

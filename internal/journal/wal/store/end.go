@@ -20,7 +20,7 @@ import (
 //	damage       │ batch │ what was a batch │ old bytes, and the manifest's Synced is here ▲
 //	next file    │ batch │ seal │           the next segment has no batch at its beginning
 //
-// The evidence, in the order in which it is looked for:
+// The evidence, in the order in which it is examined:
 //
 //   - A batch behind the bytes (findBatchAfter). A batch is written only when the one
 //     before it has been synced, so they were one: damage.
@@ -31,7 +31,7 @@ import (
 //   - Otherwise it is the end. A batch that a crash has torn was never reported as
 //     durable, and is cut off. Old bytes have another seed and never pass for a batch.
 //
-// What cannot be told apart: damage to the very last batches, those that were synced
+// What cannot be distinguished: damage to the very last batches, those that were synced
 // after the manifest was last written (at most about a second) and have nothing behind
 // them, looks like a torn batch. A stop, which Close appends, and the manifest that it
 // writes leave no such doubt after a clean stop.
@@ -44,15 +44,15 @@ type LogEnd struct {
 }
 
 // Before reports whether the log ends before at.
-func (e LogEnd) Before(at journal.Position, block, from uint64) bool {
+func (e LogEnd) Before(at journal.Position, segmentSize, from uint64) bool {
 	if e.Seg == nil {
-		return journal.Position(from*block+format.HeaderSize) < at
+		return journal.Position(from*segmentSize+format.HeaderSize) < at
 	}
 	return e.Seg.Position(e.Off) < at
 }
 
 // FindEnd finds the end of the log among the segments from a number on. Only the
-// segment that holds it is read, and the one behind if that must be looked at
+// segment that holds it is read, and the one behind if that must be searched
 // for the remains of a damaged batch.
 func FindEnd(segs map[uint64]*Segment, from uint64) (LogEnd, error) {
 	n := from

@@ -29,7 +29,7 @@ const (
 // busy one soon has large files. Less than this is not worth a file.
 const FirstCapacity = 1 << 20
 
-// Segment is one block of the journal: a file that holds batches. Most files are
+// Segment is one file of the journal that holds batches. Most files are
 // recycled: a segment that was freed becomes a spare, and a spare becomes a later
 // segment, because to write into blocks that are allocated needs no space and a
 // cheaper sync. The bytes of its former life are not erased:
@@ -70,7 +70,7 @@ func segmentNumber(name string) (uint64, bool) {
 
 // Position returns the address of an offset in the segment.
 func (s *Segment) Position(off uint64) journal.Position {
-	return journal.Position(s.Number*s.Head.Block + off)
+	return journal.Position(s.Number*s.Head.SegmentSize + off)
 }
 
 // Damage returns the error that says what is wrong at an offset.
@@ -82,7 +82,7 @@ func (s *Segment) Damage(off uint64, err error) error {
 // and checks its header, both copies. A size of zero is any. A file that was caught
 // being recycled has the header of another number: that is ErrRecycled, and not
 // damage.
-func OpenSegment(fsys vfs.FS, number, block uint64) (*Segment, error) {
+func OpenSegment(fsys vfs.FS, number, segmentSize uint64) (*Segment, error) {
 	s := &Segment{Number: number, Name: SegmentName(number)}
 	file, err := fsys.Open(s.Name)
 	if err != nil {
@@ -90,8 +90,8 @@ func OpenSegment(fsys vfs.FS, number, block uint64) (*Segment, error) {
 	}
 	s.File = Named(file, s.Name)
 	err = s.readHead()
-	if err == nil && block != 0 && s.Head.Block != block {
-		err = s.Damage(0, format.ErrBlock)
+	if err == nil && segmentSize != 0 && s.Head.SegmentSize != segmentSize {
+		err = s.Damage(0, format.ErrSegmentSize)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.File.Close())
@@ -140,7 +140,7 @@ func (s *Segment) writeHead() error {
 }
 
 // FreeAfter returns the bytes left behind off. Some are kept back: for the seal, and
-// so that no segment ends at the very end of its block, which would be the
+// so that no segment ends at the very end of its positions, which would be the
 // address of the next.
 func (s *Segment) FreeAfter(off uint64) uint64 {
 	kept := off + format.BatchHeader + format.Alignment
@@ -164,7 +164,7 @@ func (s *Segment) Reformat() (*Segment, error) {
 		return nil, err
 	}
 	fresh := &Segment{Number: s.Number, Name: s.Name, File: s.File}
-	fresh.Head = format.SegmentHead{Number: s.Number, Block: s.Head.Block, Capacity: min(uint64(size), s.Head.Block), Salt: rand.Uint64()}
+	fresh.Head = format.SegmentHead{Number: s.Number, SegmentSize: s.Head.SegmentSize, Capacity: min(uint64(size), s.Head.SegmentSize), Salt: rand.Uint64()}
 	fresh.Seed = fresh.Head.Seed()
 	return fresh, fresh.writeHead()
 }

@@ -48,7 +48,7 @@ func SpareID(name string) uint64 {
 func (p *Spare) Recycled() bool { return strings.HasSuffix(p.Name, SpareSuffix) }
 
 // Usable returns what groups can use of the segment that it would be.
-func (p *Spare) Usable(block uint64) uint64 { return Usable(min(p.Size, block)) }
+func (p *Spare) Usable(segmentSize uint64) uint64 { return Usable(min(p.Size, segmentSize)) }
 
 // AllocateSpare makes a file with blocks for size bytes, which are durable when it
 // returns. On error nothing is left of it.
@@ -100,9 +100,9 @@ func Zero(file vfs.File, from, to uint64) error {
 
 // Format turns a spare into the empty segment of that number. It is durable,
 // name and all, when it returns.
-func (p *Spare) Format(fsys vfs.FS, number, block uint64) (*Segment, error) {
+func (p *Spare) Format(fsys vfs.FS, number, segmentSize uint64) (*Segment, error) {
 	s := &Segment{Number: number, Name: SegmentName(number), File: Named(p.File, SegmentName(number))}
-	s.Head = format.SegmentHead{Number: number, Block: block, Capacity: min(p.Size, block), Salt: rand.Uint64()}
+	s.Head = format.SegmentHead{Number: number, SegmentSize: segmentSize, Capacity: min(p.Size, segmentSize), Salt: rand.Uint64()}
 	s.Seed = s.Head.Seed()
 	if err := s.writeHead(); err != nil {
 		return nil, fmt.Errorf("format %s: %w", s.Name, err)

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package measure
 
-import (
-	"context"
+import "github.com/triagemq/triagemq/internal/objective"
 
-	"github.com/triagemq/triagemq/internal/objective"
-)
-
-// DemandOptions are the limits within which workers may be asked for.
+// DemandOptions are the limits of the number of workers.
 type DemandOptions struct {
 	Headroom float64 // zero is objective.DefaultHeadroom; negative is none
 	Floor    int
@@ -23,17 +19,8 @@ type Demand struct {
 	objective.DemandResult
 }
 
-// Demand returns how many workers the objectives of a queue or subscription need
-// now; see objective.Demand for the formula.
-func (b *Broker) Demand(ctx context.Context, addr string, o DemandOptions) (Demand, error) {
-	r, err := b.Objectives(ctx, addr)
-	if err != nil {
-		return Demand{}, err
-	}
-	return r.Demand(o), nil
-}
-
-// Demand returns how many workers it takes to keep what was promised.
+// Demand returns how many workers are needed to meet the objectives; see objective.Demand
+// for the formula.
 func (r Objectives) Demand(o DemandOptions) Demand {
 	in := objective.DemandInput{
 		Headroom: o.Headroom, Floor: o.Floor, Ceiling: o.Ceiling,

@@ -1,26 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"math"
 	"math/bits"
 )
 
-// arithmetic applies o to two values. It reports false for a division of
-// integers by zero. An operation without a meaning (unlike types) or beyond the
-// range of 64 bits is unknown, so that no wrong number is ever compared.
-func arithmetic(o op, a, b *Value) (Value, bool) {
-	if !a.known() || !b.known() {
+// operator is an operation on two values.
+type operator uint8
+
+const (
+	add operator = iota
+	sub
+	mul
+	div
+	mod
+)
+
+// The sum, difference, product, quotient and remainder of two values. An operation
+// without a meaning (unlike types) or beyond the range of 64 bits is unknown, so
+// that no wrong number is ever compared. Div and Mod report false for a division
+// of integers by zero.
+
+// Add returns a + b.
+func Add(a, b *Value) Value { return always(add, a, b) }
+
+// Sub returns a - b.
+func Sub(a, b *Value) Value { return always(sub, a, b) }
+
+// Mul returns a * b.
+func Mul(a, b *Value) Value { return always(mul, a, b) }
+
+// Div returns a / b.
+func Div(a, b *Value) (Value, bool) { return arithmetic(div, a, b) }
+
+// Mod returns a % b.
+func Mod(a, b *Value) (Value, bool) { return arithmetic(mod, a, b) }
+
+// always applies an operation that cannot fail.
+func always(o operator, a, b *Value) Value {
+	v, _ := arithmetic(o, a, b)
+	return v
+}
+
+// arithmetic applies o. It reports false for a division of integers by zero.
+func arithmetic(o operator, a, b *Value) (Value, bool) {
+	if !a.Known() || !b.Known() {
 		return Value{}, true
 	}
 	switch {
 	case a.kind == Int && b.kind == Int && !a.big && !b.big:
 		return integers(o, int64(a.bits), int64(b.bits))
-	case a.isNumber() && b.isNumber():
+	case a.IsNumber() && b.IsNumber():
 		return doubles(o, a.float(), b.float()), true
-	case a.kind == String && b.kind == String && o == opAdd:
-		return StringValue(a.text + b.text), true
+	case a.kind == String && b.kind == String && o == add:
+		return MakeString(a.text + b.text), true
 	case a.isSpan() || b.isSpan():
 		return spans(o, *a, *b)
 	default:
@@ -28,7 +63,8 @@ func arithmetic(o op, a, b *Value) (Value, bool) {
 	}
 }
 
-func (v Value) isNumber() bool { return v.kind == Int || v.kind == Double }
+// IsNumber reports an Int or a Double.
+func (v *Value) IsNumber() bool { return v.kind == Int || v.kind == Double }
 
 func (v Value) isSpan() bool { return v.kind == Time || v.kind == Duration }
 
@@ -44,8 +80,8 @@ func (v Value) float() float64 {
 	}
 }
 
-func integers(o op, a, b int64) (Value, bool) {
-	if o == opDiv || o == opMod {
+func integers(o operator, a, b int64) (Value, bool) {
+	if o == div || o == mod {
 		if b == 0 {
 			return Value{}, false
 		}
@@ -54,19 +90,19 @@ func integers(o op, a, b int64) (Value, bool) {
 		}
 	}
 	switch o {
-	case opAdd:
+	case add:
 		sum := a + b
 		return fits(sum, (a^sum)&(b^sum) >= 0), true
-	case opSub:
+	case sub:
 		diff := a - b
 		return fits(diff, (a^b)&(a^diff) >= 0), true
-	case opMul:
+	case mul:
 		product, ok := multiply(a, b)
 		return fits(product, ok), true
-	case opDiv:
-		return IntValue(a / b), true
+	case div:
+		return MakeInt(a / b), true
 	default:
-		return IntValue(a % b), true
+		return MakeInt(a % b), true
 	}
 }
 
@@ -74,7 +110,7 @@ func fits(n int64, ok bool) Value {
 	if !ok {
 		return Value{}
 	}
-	return IntValue(n)
+	return MakeInt(n)
 }
 
 // multiply returns a*b and whether it fits.
@@ -98,18 +134,18 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
-func doubles(o op, a, b float64) Value {
+func doubles(o operator, a, b float64) Value {
 	switch o {
-	case opAdd:
-		return DoubleValue(a + b)
-	case opSub:
-		return DoubleValue(a - b)
-	case opMul:
-		return DoubleValue(a * b)
-	case opDiv:
-		return DoubleValue(a / b)
+	case add:
+		return MakeDouble(a + b)
+	case sub:
+		return MakeDouble(a - b)
+	case mul:
+		return MakeDouble(a * b)
+	case div:
+		return MakeDouble(a / b)
 	default:
-		return DoubleValue(math.Mod(a, b))
+		return MakeDouble(math.Mod(a, b))
 	}
 }
 
@@ -118,21 +154,21 @@ func doubles(o op, a, b float64) Value {
 //	time - time = duration        time ± duration = time
 //	duration ± duration           duration × number, duration ÷ number
 //	duration ÷ duration = number
-func spans(o op, a, b Value) (Value, bool) {
+func spans(o operator, a, b Value) (Value, bool) {
 	switch {
-	case o == opSub && a.kind == Time && b.kind == Time:
+	case o == sub && a.kind == Time && b.kind == Time:
 		return retype(o, a, b, Duration)
-	case (o == opAdd || o == opSub) && a.kind == Time && b.kind == Duration:
+	case (o == add || o == sub) && a.kind == Time && b.kind == Duration:
 		return retype(o, a, b, Time)
-	case o == opAdd && a.kind == Duration && b.kind == Time:
+	case o == add && a.kind == Duration && b.kind == Time:
 		return retype(o, a, b, Time)
-	case (o == opAdd || o == opSub || o == opMod) && a.kind == Duration && b.kind == Duration:
+	case (o == add || o == sub || o == mod) && a.kind == Duration && b.kind == Duration:
 		return retype(o, a, b, Duration)
-	case o == opDiv && a.kind == Duration && b.kind == Duration:
-		return DoubleValue(float64(int64(a.bits)) / float64(int64(b.bits))), true
-	case o == opMul && a.isNumber():
+	case o == div && a.kind == Duration && b.kind == Duration:
+		return MakeDouble(float64(int64(a.bits)) / float64(int64(b.bits))), true
+	case o == mul && a.IsNumber():
 		return scale(o, b, a)
-	case (o == opMul || o == opDiv) && b.isNumber():
+	case (o == mul || o == div) && b.IsNumber():
 		return scale(o, a, b)
 	default:
 		return Value{}, true
@@ -140,7 +176,7 @@ func spans(o op, a, b Value) (Value, bool) {
 }
 
 // retype computes on ticks as integers and calls the result a value of kind.
-func retype(o op, a, b Value, kind Kind) (Value, bool) {
+func retype(o operator, a, b Value, kind Kind) (Value, bool) {
 	v, ok := integers(o, int64(a.bits), int64(b.bits))
 	if v.kind == Int {
 		v.kind = kind
@@ -148,7 +184,7 @@ func retype(o op, a, b Value, kind Kind) (Value, bool) {
 	return v, ok
 }
 
-func scale(o op, d, by Value) (Value, bool) {
+func scale(o operator, d, by Value) (Value, bool) {
 	if d.kind != Duration {
 		return Value{}, true
 	}
@@ -157,18 +193,18 @@ func scale(o op, d, by Value) (Value, bool) {
 	}
 	f := doubles(o, float64(int64(d.bits)), by.float()).Double()
 	if whole, ok := wholeValue(math.Trunc(f)); ok && !whole.big {
-		return TicksValue(int64(whole.bits)), true
+		return MakeTicks(int64(whole.bits)), true
 	}
 	return Value{}, true
 }
 
-// negate returns -v.
-func negate(v Value) Value {
+// Negate returns -v.
+func Negate(v Value) Value {
 	switch {
 	case v.kind == Double:
-		return DoubleValue(-v.Double())
+		return MakeDouble(-v.Double())
 	case v.kind == Int && v.big:
-		return DoubleValue(-v.float())
+		return MakeDouble(-v.float())
 	case v.kind == Int || v.kind == Duration:
 		if int64(v.bits) == math.MinInt64 {
 			return Value{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package alerts
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// damages are messages that became dead letters because their bodies cannot be
-// read, on their way from the shards to the operator.
+// damages queues the messages that became dead letters because their bodies cannot be
+// read, from the shards for the log and the alerts.
 type damages struct {
 	total atomic.Uint64
 
@@ -24,16 +24,16 @@ type damages struct {
 	more    int                  // guarded by mu; beyond them
 }
 
-// maxDamages is how many are told one by one in a round.
+// maxDamages is how many are logged one by one in a round.
 const maxDamages = 100
 
 // Unreadable returns how many messages became dead letters, since the start, because
 // their bodies could not be read.
-func (b *Broker) Unreadable() uint64 { return b.damages.total.Load() }
+func (a *Alerts) Unreadable() uint64 { return a.damages.total.Load() }
 
-// damaged notes what a shard has found. It is called on the shard's goroutine.
-func (b *Broker) damaged(d queueserver.Damage) {
-	x := &b.damages
+// Damaged queues a message that a shard has found. It is called on the shard's goroutine.
+func (a *Alerts) Damaged(d queueserver.Damage) {
+	x := &a.damages
 	x.total.Add(1)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -44,10 +44,10 @@ func (b *Broker) damaged(d queueserver.Damage) {
 	}
 }
 
-// tellDamages writes to the log what was found since the last round, and raises one
-// alert for each entity.
-func (b *Broker) tellDamages(ctx context.Context) {
-	x := &b.damages
+// ReportDamages logs the messages that were found since the last round, and raises one alert
+// for each entity.
+func (a *Alerts) ReportDamages(ctx context.Context) {
+	x := &a.damages
 	x.mu.Lock()
 	pending, more := x.pending, x.more
 	x.pending, x.more = nil, 0
@@ -55,21 +55,21 @@ func (b *Broker) tellDamages(ctx context.Context) {
 	counts := make(map[string]int)
 	var names []string
 	for _, d := range pending {
-		b.log.LogAttrs(ctx, slog.LevelError, "message body is unreadable: the message is a dead letter now; run journal verify on the stopped store",
+		a.log.LogAttrs(ctx, slog.LevelError, "message body is unreadable: the message is a dead letter now; run journal verify on the stopped store",
 			slog.String("entity", d.Name), slog.Uint64("sequence", uint64(d.Seq)), slog.Any("err", d.Err))
 		if counts[d.Name]++; counts[d.Name] == 1 {
 			names = append(names, d.Name)
 		}
 	}
 	if more > 0 {
-		b.log.LogAttrs(ctx, slog.LevelError, "more message bodies are unreadable", slog.Int("count", more))
+		a.log.LogAttrs(ctx, slog.LevelError, "more message bodies are unreadable", slog.Int("count", more))
 	}
 	for _, name := range names {
-		a := Alert{At: time.Now().UTC(), Entity: name, Subject: objective.OfDamage, From: objective.Met, To: objective.Missed,
+		x := Alert{At: time.Now().UTC(), Entity: name, Subject: objective.OfDamage, From: objective.Met, To: objective.Missed,
 			Why: fmt.Sprintf("%d messages could not be read from the disk; they are among the dead letters", counts[name])}
-		if n := b.Entity(name); n != nil {
-			a.Hook = n.Definition().Classifier.Policy.Alerts
+		if n := a.catalog.Entity(name); n != nil {
+			x.Hook = n.Definition().Classifier.Policy.Alerts
 		}
-		b.alert(a)
+		a.add(x)
 	}
 }

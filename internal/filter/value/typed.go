@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"encoding/hex"
@@ -11,29 +11,6 @@ import (
 	"strings"
 	"time"
 )
-
-// Params are the values of the @names of an expression. The key may be written
-// with or without the @.
-type Params map[string]Value
-
-// lookup finds name, which has no @, ignoring case when no key is spelled so.
-func (p Params) lookup(name string) (Value, bool) {
-	if v, ok := p["@"+name]; ok {
-		return v, true
-	}
-	if v, ok := p[name]; ok {
-		return v, true
-	}
-	// Keys that differ only in case would make the answer depend on the order of
-	// the map; the smallest spelling wins.
-	found, best := Value{}, ""
-	for key, v := range p {
-		if k := strings.TrimPrefix(key, "@"); strings.EqualFold(k, name) && (best == "" || key < best) {
-			found, best = v, key
-		}
-	}
-	return found, best != ""
-}
 
 // ParseTyped reads text as a value of the XML schema type typ: string, int, long,
 // double, boolean, dateTime, duration, as rule descriptions carry them, and the
@@ -49,10 +26,10 @@ func ParseTyped(typ, text string) (Value, error) {
 func parseTyped(typ, text, raw string) (Value, error) {
 	switch typ {
 	case "string", "char", "anyURI":
-		return StringValue(raw), nil
+		return MakeString(raw), nil
 	case "boolean":
 		b, err := strconv.ParseBool(text)
-		return BoolValue(b), err
+		return MakeBool(b), err
 	case "long":
 		return parseInt(text, 64, Widest)
 	case "int":
@@ -71,12 +48,12 @@ func parseTyped(typ, text, raw string) (Value, error) {
 		return parseUint(text, 8, Uint8)
 	case "double", "decimal", "float":
 		f, err := strconv.ParseFloat(text, 64)
-		return DoubleValue(f), err
+		return MakeDouble(f), err
 	case "dateTime":
 		return parseTime(text)
 	case "duration":
 		ticks, err := parseDuration(text)
-		return TicksValue(ticks), err
+		return MakeTicks(ticks), err
 	case "guid", "uuid":
 		return parseUUID(text)
 	default:
@@ -86,19 +63,19 @@ func parseTyped(typ, text, raw string) (Value, error) {
 
 func parseInt(text string, bits int, w Width) (Value, error) {
 	n, err := strconv.ParseInt(text, 10, bits)
-	return IntValue(n).WithWidth(w), err
+	return MakeInt(n).WithWidth(w), err
 }
 
 func parseUint(text string, bits int, w Width) (Value, error) {
 	n, err := strconv.ParseUint(text, 10, bits)
-	return UintValue(n).WithWidth(w), err
+	return MakeUint(n).WithWidth(w), err
 }
 
 // parseTime accepts dateTime with or without a zone; without one it is UTC.
 func parseTime(text string) (Value, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02"} {
 		if t, err := time.Parse(layout, text); err == nil {
-			return TimeValue(t), nil
+			return MakeTime(t), nil
 		}
 	}
 	return Value{}, errors.New("want a date and time such as 2030-01-31T18:30:00Z")
@@ -113,7 +90,7 @@ func parseUUID(text string) (Value, error) {
 	if _, err := hex.Decode(id[:], []byte(bare)); err != nil {
 		return Value{}, errors.New("want 32 hexadecimal digits")
 	}
-	return UUIDValue(id), nil
+	return MakeUUID(id), nil
 }
 
 var errDuration = errors.New("want a duration such as P1DT2H30M or PT0.5S")

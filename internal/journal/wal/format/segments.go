@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Blocks is a list of blocks in ascending order. In a manifest it is text such as
+// SegmentList is a list of segments in ascending order. In a manifest it is text such as
 // "1,5-300": every shard keeps much the same ones, most of them in a row, and a
 // Manifest is written at each truncation. Version 1 had an array of numbers.
-type Blocks []uint64
+type SegmentList []uint64
 
-// blocksLimit is how many blocks a manifest may list; more would not fit on a disk.
-const blocksLimit = 1 << 24
+// segmentsLimit is how many segments a manifest may list; more would not fit on a disk.
+const segmentsLimit = 1 << 24
 
 // MarshalJSON implements json.Marshaler.
-func (b Blocks) MarshalJSON() ([]byte, error) {
+func (b SegmentList) MarshalJSON() ([]byte, error) {
 	text := []byte{'"'}
 	for i := 0; i < len(b); {
 		first := b[i]
@@ -38,7 +38,7 @@ func (b Blocks) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (b *Blocks) UnmarshalJSON(in []byte) error {
+func (b *SegmentList) UnmarshalJSON(in []byte) error {
 	if len(in) > 0 && in[0] == '[' {
 		return json.Unmarshal(in, (*[]uint64)(b))
 	}
@@ -54,8 +54,8 @@ func (b *Blocks) UnmarshalJSON(in []byte) error {
 		if err == nil && isRange {
 			last, err = strconv.ParseUint(to, 10, 64)
 		}
-		if err != nil || last < first || last-first >= blocksLimit-uint64(len(*b)) {
-			return fmt.Errorf("blocks %q make no sense", part)
+		if err != nil || last < first || last-first >= segmentsLimit-uint64(len(*b)) {
+			return fmt.Errorf("segments %q make no sense", part)
 		}
 		for n := first; n <= last; n++ {
 			*b = append(*b, n)

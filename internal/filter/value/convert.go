@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"math"
@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// convert returns v as a value of that kind, if there is an obvious one.
-func convert(v Value, kind Kind) (Value, bool) {
+// Convert returns v as a value of that kind, if there is an obvious one.
+func Convert(v Value, kind Kind) (Value, bool) {
 	switch {
 	case v.kind == kind:
 		return v, true
-	case !v.known() || v.kind == Opaque || v.kind == Binary:
+	case !v.Known() || v.kind == Opaque || v.kind == Binary:
 		return Value{}, false
 	}
 	switch kind {
 	case String:
-		return StringValue(v.Text()), true
+		return MakeString(v.Text()), true
 	case Double:
 		if v.kind == Int {
-			return DoubleValue(v.float()), true
+			return MakeDouble(v.float()), true
 		}
 	case Int:
 		if v.kind == Double {
@@ -45,17 +45,17 @@ func fromText(text string, kind Kind) (Value, bool) {
 	case Double:
 		var f float64
 		f, err = strconv.ParseFloat(text, 64)
-		v = DoubleValue(f)
+		v = MakeDouble(f)
 	case Bool:
 		var b bool
 		b, err = strconv.ParseBool(strings.ToLower(text))
-		v = BoolValue(b)
+		v = MakeBool(b)
 	case Time:
 		v, err = parseTime(text)
 	case Duration:
 		var ticks int64
 		ticks, err = parseDuration(text)
-		v = TicksValue(ticks)
+		v = MakeTicks(ticks)
 	case UUID:
 		v, err = parseUUID(text)
 	default:
@@ -64,14 +64,14 @@ func fromText(text string, kind Kind) (Value, bool) {
 	return v, err == nil
 }
 
-// as returns v with the type of an existing property where v can have it, so
+// As returns v with the type of an existing property where v can have it, so
 // that SET n = n + 1 does not turn an AMQP int into a long, or a number into a
 // string; otherwise v itself.
-func (v Value) as(existing Value) Value {
-	if !existing.known() {
+func (v Value) As(existing Value) Value {
+	if !existing.Known() {
 		return v
 	}
-	c, ok := convert(v, existing.kind)
+	c, ok := Convert(v, existing.kind)
 	if !ok {
 		return v
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"math"
@@ -24,14 +24,14 @@ const ticksAtEpoch = 621_355_968_000_000_000
 // FromWire returns an AMQP value as the language sees it. Strings share the bytes
 // of v.
 func FromWire(v codec.Value) (to Value) {
-	to.read(v)
+	to.Read(v)
 	return to
 }
 
-// read sets v, which must be zero, to the AMQP value from. It works in place
+// Read sets v, which must be zero, to the AMQP value from. It works in place
 // because copying values is most of the cost of reading the properties of a
 // message.
-func (v *Value) read(from codec.Value) {
+func (v *Value) Read(from codec.Value) {
 	switch kind := from.Kind(); kind {
 	case codec.KindNull:
 		v.kind = Null
@@ -59,19 +59,19 @@ func (v *Value) read(from codec.Value) {
 	}
 }
 
-// readField sets v to a field of the properties section as text: ids of other
+// ReadField sets v to a field of the properties section as text: ids of other
 // types are converted to text, because expressions and correlation filters can
 // only write strings.
-func (v *Value) readField(from codec.Value) {
+func (v *Value) ReadField(from codec.Value) {
 	if from.IsNull() {
-		*v = NullValue()
+		*v = MakeNull()
 		return
 	}
 	text, ok := from.Str()
 	if !ok {
 		text = from.String()
 	}
-	*v = StringValue(text)
+	*v = MakeString(text)
 }
 
 // fromOther reads the types that are rare in properties.
@@ -82,17 +82,17 @@ func fromOther(v codec.Value) Value {
 		return charValue(c)
 	case codec.KindTimestamp:
 		t, _ := v.Time()
-		return MilliValue(t.UnixMilli())
+		return MakeMilli(t.UnixMilli())
 	case codec.KindUUID:
 		id, _ := v.UUID()
-		return UUIDValue(id)
+		return MakeUUID(id)
 	case codec.KindBinary:
 		b, _ := v.Bytes()
-		return BinaryValue(unsafe.String(unsafe.SliceData(b), len(b))) // messages never change
+		return MakeBinary(unsafe.String(unsafe.SliceData(b), len(b))) // messages never change
 	case codec.KindDescribed:
 		return fromDescribed(v)
 	default:
-		return OpaqueValue()
+		return MakeOpaque()
 	}
 }
 
@@ -106,9 +106,9 @@ var wireWidth = [...]Width{
 // charValue returns a string of one character, of ASCII without allocating.
 func charValue(c rune) Value {
 	if c >= 0 && int(c) < len(ascii) {
-		return StringValue(ascii[c : c+1])
+		return MakeString(ascii[c : c+1])
 	}
-	return StringValue(string(c))
+	return MakeString(string(c))
 }
 
 var ascii = func() string {
@@ -125,13 +125,13 @@ func fromDescribed(v codec.Value) Value {
 	ticks, isInt := inner.Int()
 	switch {
 	case name == descTimeSpan && isInt:
-		return TicksValue(ticks)
+		return MakeTicks(ticks)
 	case name == descDateTimeOffset && isInt:
 		return Value{kind: Time, bits: uint64(ticks - ticksAtEpoch)}
 	case name == descURI && inner.Kind() == codec.KindString:
 		return FromWire(inner)
 	default:
-		return OpaqueValue()
+		return MakeOpaque()
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"encoding/hex"
@@ -50,8 +50,11 @@ const (
 	Float32
 )
 
-// Value is one value of the language. The zero Value is unknown. Values are
-// small and are passed by value; a String shares memory with its source.
+// Value is one value of the language. The zero Value is unknown. A String shares
+// memory with its source.
+//
+// Methods that every comparison calls have pointer receivers: the compiler would
+// copy the 48 bytes of a Value for each such call, even where it inlines it.
 type Value struct {
 	kind  Kind
 	width Width
@@ -71,14 +74,14 @@ const (
 
 // Constructors, one per kind.
 
-// NullValue returns the null value.
-func NullValue() Value { return Value{kind: Null} }
+// MakeNull returns the null value.
+func MakeNull() Value { return Value{kind: Null} }
 
-// OpaqueValue returns a value that exists and equals nothing.
-func OpaqueValue() Value { return Value{kind: Opaque} }
+// MakeOpaque returns a value that exists and equals nothing.
+func MakeOpaque() Value { return Value{kind: Opaque} }
 
-// BoolValue returns TRUE or FALSE.
-func BoolValue(b bool) Value {
+// MakeBool returns TRUE or FALSE.
+func MakeBool(b bool) Value {
 	v := Value{kind: Bool}
 	if b {
 		v.bits = 1
@@ -86,42 +89,42 @@ func BoolValue(b bool) Value {
 	return v
 }
 
-// IntValue returns an integer.
-func IntValue(n int64) Value { return Value{kind: Int, bits: uint64(n)} }
+// MakeInt returns an integer.
+func MakeInt(n int64) Value { return Value{kind: Int, bits: uint64(n)} }
 
-// UintValue returns an unsigned integer.
-func UintValue(n uint64) Value { return Value{kind: Int, bits: n, big: n > math.MaxInt64} }
+// MakeUint returns an unsigned integer.
+func MakeUint(n uint64) Value { return Value{kind: Int, bits: n, big: n > math.MaxInt64} }
 
-// DoubleValue returns a floating-point number.
-func DoubleValue(f float64) Value { return Value{kind: Double, bits: math.Float64bits(f)} }
+// MakeDouble returns a floating-point number.
+func MakeDouble(f float64) Value { return Value{kind: Double, bits: math.Float64bits(f)} }
 
-// StringValue returns a string.
-func StringValue(s string) Value { return Value{kind: String, text: s} }
+// MakeString returns a string.
+func MakeString(s string) Value { return Value{kind: String, text: s} }
 
-// BinaryValue returns a binary value; its bytes are passed as a string.
-func BinaryValue(b string) Value { return Value{kind: Binary, text: b} }
+// MakeBinary returns a binary value; its bytes are passed as a string.
+func MakeBinary(b string) Value { return Value{kind: Binary, text: b} }
 
-// TimeValue returns an instant.
-func TimeValue(t time.Time) Value {
+// MakeTime returns an instant.
+func MakeTime(t time.Time) Value {
 	return Value{kind: Time, bits: uint64(t.Unix()*ticksPerSecond + int64(t.Nanosecond()/nanosPerTick))}
 }
 
-// MilliValue returns the instant of an AMQP timestamp, in milliseconds since
+// MakeMilli returns the instant of an AMQP timestamp, in milliseconds since
 // 1970. Times outside the range of Time are clamped.
-func MilliValue(ms int64) Value {
+func MakeMilli(ms int64) Value {
 	const limit = math.MaxInt64 / ticksPerMilli
 	return Value{kind: Time, bits: uint64(max(-limit, min(ms, limit)) * ticksPerMilli)}
 }
 
-// DurationValue returns a time span.
-func DurationValue(d time.Duration) Value { return TicksValue(int64(d / nanosPerTick)) }
+// MakeDuration returns a time span.
+func MakeDuration(d time.Duration) Value { return MakeTicks(int64(d / nanosPerTick)) }
 
-// TicksValue returns a time span of n times 100 ns. Its range is larger than
+// MakeTicks returns a time span of n times 100 ns. Its range is larger than
 // that of time.Duration: the largest value means "no expiry" in Service Bus.
-func TicksValue(n int64) Value { return Value{kind: Duration, bits: uint64(n)} }
+func MakeTicks(n int64) Value { return Value{kind: Duration, bits: uint64(n)} }
 
-// UUIDValue returns a uuid.
-func UUIDValue(id [16]byte) Value {
+// MakeUUID returns a uuid.
+func MakeUUID(id [16]byte) Value {
 	v := Value{kind: UUID}
 	for i := range 8 {
 		v.bits = v.bits<<8 | uint64(id[i])
@@ -134,7 +137,7 @@ func UUIDValue(id [16]byte) Value {
 func (v Value) WithWidth(w Width) Value { v.width = w; return v }
 
 // Kind returns the type of v.
-func (v Value) Kind() Kind { return v.kind }
+func (v *Value) Kind() Kind { return v.kind }
 
 // Width returns the wire width of a number.
 func (v Value) Width() Width { return v.width }
@@ -161,7 +164,7 @@ func (v Value) Double() float64 {
 }
 
 // Str returns the value of a String, or the bytes of a Binary.
-func (v Value) Str() string { return v.text }
+func (v *Value) Str() string { return v.text }
 
 // Time returns the value of a Time, in UTC.
 func (v Value) Time() time.Time {
@@ -173,9 +176,10 @@ func (v Value) Time() time.Time {
 	return time.Unix(ticks/ticksPerSecond, ticks%ticksPerSecond*nanosPerTick).UTC()
 }
 
-// Ticks returns the value of a Duration in units of 100 ns.
+// Ticks returns the value of a Duration in units of 100 ns, or of a Time in such
+// units since 1970.
 func (v Value) Ticks() int64 {
-	if v.kind != Duration {
+	if !v.isSpan() {
 		return 0
 	}
 	return int64(v.bits)
@@ -184,6 +188,9 @@ func (v Value) Ticks() int64 {
 // Duration returns the value of a Duration, clamped to the range of
 // time.Duration.
 func (v Value) Duration() time.Duration {
+	if v.kind != Duration {
+		return 0
+	}
 	const limit = math.MaxInt64 / nanosPerTick
 	return time.Duration(max(-limit, min(v.Ticks(), limit)) * nanosPerTick)
 }
@@ -200,8 +207,8 @@ func (v Value) UUID() (id [16]byte) {
 	return id
 }
 
-// known reports whether operators have something to work on.
-func (v Value) known() bool { return v.kind > Null }
+// Known reports whether operators have something to work on.
+func (v *Value) Known() bool { return v.kind > Null }
 
 // String returns v as the language spells it, where it has a literal for it.
 func (v Value) String() string {
