@@ -85,9 +85,12 @@ var pkgRules = map[string]pkgRule{
 	},
 
 	"broker/catalog": {
-		may:   []string{"queueserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
+		may:   []string{"broker/catalog/*", "queueserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
+
+	"broker/catalog/validate": {may: []string{"filter", "filter/*", "policy", "entity"}, never: []string{"net", "os", "sync", "context"}},
+	"broker/catalog/errtext":  {may: []string{"policy", "entity"}, never: []string{"net", "os", "sync", "context"}},
 
 	"broker/jobs": {never: []string{"net", "os"}},
 	"broker/jobs/alerts": {
@@ -111,7 +114,7 @@ var pkgRules = map[string]pkgRule{
 		never: []string{"net", "os"},
 	},
 	"broker/jobs/forward": {
-		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "queue", "message", "amqp/codec", "entity"},
+		may:   []string{"broker/catalog", "broker/catalog/errtext", "broker/jobs", "queueserver", "queue", "message", "amqp/codec", "entity"},
 		never: []string{"net", "os"},
 	},
 

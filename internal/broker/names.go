@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/catalog/errtext"
+	"github.com/triagemq/triagemq/internal/broker/catalog/validate"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
@@ -57,17 +59,17 @@ func Guard(ctx context.Context, check func() error) context.Context {
 }
 
 // Text returns the text of an error without the names of packages.
-func Text(err error) string { return catalog.Text(err) }
+func Text(err error) string { return errtext.Text(err) }
 
 // QueueFaults returns everything that is wrong with a queue, its policy included.
-func QueueFaults(q entity.Queue) entity.Faults { return catalog.QueueFaults(q) }
+func QueueFaults(q entity.Queue) entity.Faults { return validate.Queue(q) }
 
 // TopicFaults returns everything that is wrong with a topic.
-func TopicFaults(t entity.Topic) entity.Faults { return catalog.TopicFaults(t) }
+func TopicFaults(t entity.Topic) entity.Faults { return validate.Topic(t) }
 
 // SubscriptionFaults returns everything that is wrong with a subscription, its rules and
 // its policy included.
-func SubscriptionFaults(s entity.Subscription) entity.Faults { return catalog.SubscriptionFaults(s) }
+func SubscriptionFaults(s entity.Subscription) entity.Faults { return validate.Subscription(s) }
 
 // RuleFaults returns everything that is wrong with a rule.
-func RuleFaults(r entity.Rule) entity.Faults { return catalog.RuleFaults(r) }
+func RuleFaults(r entity.Rule) entity.Faults { return validate.Rule(r) }

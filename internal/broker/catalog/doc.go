@@ -25,5 +25,6 @@
 //
 // # Not here
 //
-// Receivers, management and explanations: package broker.
+// Checks of a definition by itself: package validate. Receivers, management and
+// explanations: package broker.
 package catalog

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog/validate"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -13,7 +14,7 @@ import (
 func (c *Catalog) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
 	q = q.WithDefaults()
 	if q.Validate() != nil {
-		return entity.Queue{}, check(QueueFaults(q))
+		return entity.Queue{}, check(validate.Queue(q))
 	}
 	q.Policy = compact(q.Policy)
 	err := c.Change(ctx, func() error {
@@ -37,7 +38,7 @@ func (c *Catalog) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue
 func (c *Catalog) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
 	q = q.WithDefaults()
 	if q.Validate() != nil {
-		return entity.Queue{}, check(QueueFaults(q))
+		return entity.Queue{}, check(validate.Queue(q))
 	}
 	err := c.Change(ctx, func() error {
 		n, err := c.kind(q.Name, KindQueue)

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker/catalog/errtext"
+	"github.com/triagemq/triagemq/internal/broker/catalog/validate"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
-	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -130,60 +131,12 @@ func sameRule(a, b *entity.Rule) bool {
 
 // compileRule compiles one rule, or returns what is wrong with it.
 func compileRule(r entity.Rule) (filter.Filter, *filter.Action, error) {
-	f, err := compileFilter(r.Filter)
+	f, err := validate.Filter(r.Filter)
 	if err != nil || r.Action.SQL == "" {
 		return f, nil, Invalid(err)
 	}
-	params, err := parameters(r.Action.Parameters)
-	if err != nil {
-		return nil, nil, Invalid(err)
-	}
-	action, err := filter.ParseAction(r.Action.SQL, params)
+	action, err := validate.Action(r.Action)
 	return f, action, Invalid(err)
-}
-
-func compileFilter(f entity.Filter) (filter.Filter, error) {
-	switch f.Kind {
-	case entity.TrueFilter:
-		return filter.Constant(true), nil
-	case entity.FalseFilter:
-		return filter.Constant(false), nil
-	case entity.CorrelationFilter:
-		return correlation(f.Correlation)
-	}
-	params, err := parameters(f.Parameters)
-	if err != nil {
-		return nil, err
-	}
-	return filter.Parse(f.SQL, params)
-}
-
-func correlation(c *entity.Correlation) (filter.Filter, error) {
-	properties, err := parameters(c.Properties)
-	if err != nil {
-		return nil, err
-	}
-	fc := &filter.Correlation{
-		CorrelationID: c.CorrelationID, MessageID: c.MessageID, To: c.To, ReplyTo: c.ReplyTo,
-		Subject: c.Label, SessionID: c.SessionID, ReplyToSessionID: c.ReplyToSessionID,
-		ContentType: c.ContentType, Properties: properties,
-	}
-	return fc, fc.Validate()
-}
-
-func parameters(values map[string]entity.Value) (filter.Params, error) {
-	if len(values) == 0 {
-		return nil, nil
-	}
-	params := make(filter.Params, len(values))
-	for name, v := range values {
-		fv, err := value.ParseTyped(v.Type(), v.String())
-		if err != nil {
-			return nil, fmt.Errorf("parameter %q: %w", name, err)
-		}
-		params[name] = fv
-	}
-	return params, nil
 }
 
 // reroute compiles a topic's rules again. It is called within Change.
@@ -217,7 +170,7 @@ func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *
 		switch {
 		case err != nil:
 			if *sub.Definition().Subscription.DeadLetteringOnFilterEvaluationExceptions {
-				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %s", ro.name, Text(err)))
+				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %s", ro.name, errtext.Text(err)))
 			}
 		case ro.action != nil:
 			w.shaped(sub, ro, view)
@@ -260,7 +213,7 @@ func (w *routing) add(sub *Entity, part queueserver.SubQueue, body int) {
 	}
 	if err := checkNames(&a); err != nil { // a rule or the subscription's policy set the names
 		if part == queueserver.Main {
-			w.dead(sub, reasonNames, Text(err))
+			w.dead(sub, reasonNames, errtext.Text(err))
 			return
 		}
 		a.Session, a.InSession, a.Key = "", false, ""
@@ -279,14 +232,14 @@ func (w *routing) shaped(sub *Entity, ro *route, view *filter.Envelope) {
 	}
 	changes, err := ro.action.Apply(view)
 	if err != nil {
-		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %s", ro.name, Text(err)))
+		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %s", ro.name, errtext.Text(err)))
 		return
 	}
 	e := filter.Edit(view.Message, changes)
 	e.Properties = append(e.Properties, message.Change{Name: ruleNameProperty, Value: codec.String(ro.name)})
 	made := Edited(source, e)
 	if err := made.CheckLimits(); err != nil && source.CheckLimits() == nil {
-		w.dead(sub, reasonSize, fmt.Sprintf("action of rule %q: %s", ro.name, Text(err)))
+		w.dead(sub, reasonSize, fmt.Sprintf("action of rule %q: %s", ro.name, errtext.Text(err)))
 		return
 	}
 	w.send.Bodies = append(w.send.Bodies, made)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog/errtext"
+	"github.com/triagemq/triagemq/internal/broker/catalog/validate"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -42,12 +44,29 @@ func checkRuleCount(rules []entity.Rule) error {
 // checkRule reports what is wrong with one rule.
 func checkRule(r entity.Rule) error {
 	if r.Validate() != nil {
-		return check(RuleFaults(r))
+		return check(validate.Rule(r))
 	}
 	if _, _, err := compileRule(r); err != nil {
 		return fmt.Errorf("rule %q: %w", r.Name, err)
 	}
 	return nil
+}
+
+// checkSubscription reports every fault of a subscription if there are several kinds of
+// them. Rules and policies have errors of their own for what is wrong with them alone.
+func checkSubscription(s entity.Subscription) error {
+	if s.Validate() != nil || checkRules(s.InitialRules()) != nil && len(validate.Policy(s.Policy)) > 0 {
+		return check(validate.Subscription(s))
+	}
+	return nil
+}
+
+// check returns the faults of a definition as an error, nil if there is none.
+func check(fs entity.Faults) error {
+	if len(fs) == 0 {
+		return nil
+	}
+	return Invalid(fs)
 }
 
 // checkActions rejects rules of a subscription, which may be new, if the topic would
@@ -222,7 +241,7 @@ func (c *Catalog) MatchRules(ctx context.Context, topic string, m *message.Messa
 			matched, err := f.Match(view)
 			why := f.Explain(view).String()
 			if err != nil {
-				why = Text(err)
+				why = errtext.Text(err)
 			}
 			trials = append(trials, RuleMatch{Subscription: s.Name, Rule: r.Name, Matched: matched, Why: why})
 		}

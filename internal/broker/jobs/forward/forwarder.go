@@ -12,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/catalog/errtext"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
@@ -298,7 +299,7 @@ func (m *forwarder) move(t *transfer) {
 		return
 	}
 	if t.failure != nil {
-		m.setAside(d, msg, reasonForward, catalog.Text(t.failure))
+		m.setAside(d, msg, reasonForward, errtext.Text(t.failure))
 		return
 	}
 	if m.n.Kind == catalog.KindTopic {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package catalog
+package validate
 
 import (
 	"errors"
@@ -8,22 +8,21 @@ import (
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
-// QueueFaults returns everything that is wrong with a queue, its policy included.
-func QueueFaults(q entity.Queue) entity.Faults {
+// Queue returns everything that is wrong with a queue, its policy included.
+func Queue(q entity.Queue) entity.Faults {
 	q = q.WithDefaults()
-	return append(faultsOf(q.Validate()), policyFaults(q.Policy)...)
+	return append(faultsOf(q.Validate()), Policy(q.Policy)...)
 }
 
-// TopicFaults returns everything that is wrong with a topic.
-func TopicFaults(t entity.Topic) entity.Faults { return faultsOf(t.WithDefaults().Validate()) }
+// Topic returns everything that is wrong with a topic.
+func Topic(t entity.Topic) entity.Faults { return faultsOf(t.WithDefaults().Validate()) }
 
-// SubscriptionFaults returns everything that is wrong with a subscription, its rules and
+// Subscription returns everything that is wrong with a subscription, its rules and
 // its policy included.
-func SubscriptionFaults(s entity.Subscription) entity.Faults {
+func Subscription(s entity.Subscription) entity.Faults {
 	s = s.WithDefaults()
 	fs := faultsOf(s.Validate())
 	if s.DefaultRule != nil {
@@ -35,30 +34,13 @@ func SubscriptionFaults(s entity.Subscription) entity.Faults {
 		}
 		fs = append(fs, sqlFaults(fmt.Sprintf("rules[%d].", i), r)...)
 	}
-	return append(fs, policyFaults(s.Policy)...)
+	return append(fs, Policy(s.Policy)...)
 }
 
-// RuleFaults returns everything that is wrong with a rule.
-func RuleFaults(r entity.Rule) entity.Faults {
+// Rule returns everything that is wrong with a rule.
+func Rule(r entity.Rule) entity.Faults {
 	r = r.WithDefaults()
 	return append(faultsOf(r.Validate()), sqlFaults("", r)...)
-}
-
-// checkSubscription reports every fault of a subscription if there are several kinds of
-// them. Rules and policies have errors of their own for what is wrong with them alone.
-func checkSubscription(s entity.Subscription) error {
-	if s.Validate() != nil || checkRules(s.InitialRules()) != nil && len(policyFaults(s.Policy)) > 0 {
-		return check(SubscriptionFaults(s))
-	}
-	return nil
-}
-
-// check returns the faults of a definition as an error, nil if there is none.
-func check(fs entity.Faults) error {
-	if len(fs) == 0 {
-		return nil
-	}
-	return Invalid(fs)
 }
 
 // faultsOf returns the faults that Validate of an entity has found.
@@ -79,20 +61,18 @@ func sqlFaults(place string, r entity.Rule) entity.Faults {
 		}
 	}
 	if r.Filter.Kind == entity.SQLFilter && r.Filter.SQL != "" {
-		_, err := compileFilter(r.Filter)
+		_, err := Filter(r.Filter)
 		add("filter.sql", err)
 	}
 	if r.Action.SQL != "" {
-		params, err := parameters(r.Action.Parameters)
-		if err == nil {
-			_, err = filter.ParseAction(r.Action.SQL, params)
-		}
+		_, err := Action(r.Action)
 		add("action.sql", err)
 	}
 	return fs
 }
 
-func policyFaults(raw []byte) entity.Faults {
+// Policy returns everything that is wrong with a policy.
+func Policy(raw []byte) entity.Faults {
 	_, err := policy.Parse(raw)
 	found, _ := errors.AsType[policy.Faults](err)
 	var fs entity.Faults

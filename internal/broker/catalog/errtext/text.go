@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package catalog
+package errtext
 
 import (
 	"strings"
