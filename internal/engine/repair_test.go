@@ -32,6 +32,9 @@ func TestSnapshotAfterALostSegment(t *testing.T) {
 		put(i)
 	}
 	lost := r.e.live.SegmentOf(r.h.counter(id).bodies[0])
+	for i := 1; i < 8; i++ {
+		put(i) // most of that segment is garbage
+	}
 	for r.e.claim.Segment(r.e.tail) < lost+4 {
 		put(7)
 	}
@@ -55,6 +58,9 @@ func TestSnapshotAfterALostSegment(t *testing.T) {
 		r.e.Manual().BeginSnapshot()
 		r.settle() // fails if the engine does
 		r.check()
+		if r.e.live.Sparse(r.e.tail, 1<<40, nil)[lost] {
+			t.Error("the next snapshot is to move bodies out of a segment that is lost")
+		}
 		want = r.h.state()
 		r.crash(2)
 		if got := r.h.state(); got != want {

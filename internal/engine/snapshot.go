@@ -375,6 +375,9 @@ func (e *Engine) forgetLost(keep *journal.Retain) bool {
 	before := len(keep.Segments)
 	keep.Segments = slices.DeleteFunc(slices.Clone(keep.Segments), func(b uint64) bool {
 		_, ok := there[b]
+		if !ok {
+			e.live.Lose(b)
+		}
 		return !ok
 	})
 	return len(keep.Segments) < before

@@ -65,6 +65,7 @@ func (s *Shard) CancelAccept(id ConsumerID) error {
 			return nil
 		}
 		w.queue.sessionWaiters = slices.DeleteFunc(w.queue.sessionWaiters, func(o *sessionWaiter) bool { return o == w })
+		w.queue.entity.used = s.tx.Now() // until now
 		s.refuseSession(w, ErrAcceptCanceled)
 		return nil
 	}})

@@ -174,7 +174,7 @@ func (x *IdleEntity) lastUse(s *Shard) time.Time {
 	e := s.entities[x.ID]
 	q := e.parts[Main].q
 	c := q.Counts()
-	readers := len(e.parts[DeadLetter].consumers) + len(e.parts[TransferDeadLetter].consumers)
+	readers := len(e.parts[DeadLetter].consumers) + len(e.parts[TransferDeadLetter].consumers) + len(e.parts[Main].sessionWaiters)
 	switch {
 	case readers > 0,
 		x.Topic && c.Total() > 0,

@@ -381,3 +381,45 @@ func TestObserverIsNotAskedAboutDuplicates(t *testing.T) {
 		t.Errorf("asked about %d and told of %d, want the first alone", k.asked, k.told)
 	}
 }
+
+// Who waits for a session uses the queue until it has one or gives up, as any receiver.
+func TestWaitForASessionIsUse(t *testing.T) {
+	r := newRig(t, Options{})
+	cfg := minute
+	cfg.Sessions = true
+	id := r.define("orders", cfg)
+	gaveUp := false
+	cancel, err := r.s.AcceptSession(Attachment{ID: id, Sink: &taker{r: r}}, nil, func(_ *Consumer, _ time.Time, err error) {
+		gaveUp = errors.Is(err, ErrAcceptCanceled)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	drop := func() (answer error) {
+		t.Helper()
+		err := Post(r.s, DropIdle{Entities: []IdleEntity{{ID: id}}, Limit: time.Hour}, func(_ time.Time, err error) { answer = err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+		return answer
+	}
+	r.now = r.now.Add(2 * time.Hour)
+	if err := drop(); !errors.Is(err, ErrInUse) {
+		t.Errorf("while a receiver waits: %v, want %v", err, ErrInUse)
+	}
+	cancel()
+	r.settle()
+	if !gaveUp {
+		t.Fatal("the receiver does not give up")
+	}
+	r.now = r.now.Add(30 * time.Minute)
+	if err := drop(); !errors.Is(err, ErrInUse) {
+		t.Errorf("half an hour after it gave up: %v, want %v", err, ErrInUse)
+	}
+	r.now = r.now.Add(time.Hour)
+	if err := drop(); err != nil {
+		t.Errorf("an hour after it gave up: %v, want it dropped", err)
+	}
+}

@@ -77,6 +77,14 @@ func (l *Liveness) Free(ref machine.Ref) {
 	l.Freed += uint64(ref.Size)
 }
 
+// Lose says that a segment is not there any more, although bodies in it are referred to:
+// nothing is gained by giving it up, and nothing can be moved out of it.
+func (l *Liveness) Lose(segment uint64) {
+	u := l.at(segment)
+	l.Written -= u.Written
+	u.Written = 0
+}
+
 // Keep returns the segments before the one of from that hold live bodies, and
 // forgets the others.
 func (l *Liveness) Keep(from journal.Position) []uint64 {

@@ -529,6 +529,34 @@ func TestClaimEndsWhileASegmentIsMade(t *testing.T) {
 	}
 }
 
+// Where overwriting takes space, too, there may be none for the header of a segment that
+// is made larger. The group is refused, and has its place when there is some.
+func TestEnlargeWithoutSpaceIsNotFinal(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	w := openWith(t, fault, Options{SegmentSize: 32 << 20})
+	c, _ := claim(t, w, 1)
+	commit(t, w)
+	full := true
+	fault.Before(func(op vfs.Op, _ string) error {
+		if full && op == vfs.OpWrite {
+			return fmt.Errorf("copy on write: %w", vfs.ErrNoSpace)
+		}
+		return nil
+	})
+	large := &journal.Group{Records: [][]byte{make([]byte, 20<<20)}, At: make([]journal.Position, 1)}
+	if err := w.Append(c, large); !errors.Is(err, journal.ErrFull) {
+		t.Fatalf("a large group without space: %v, want %v", err, journal.ErrFull)
+	}
+	full = false
+	if err := w.Append(c, large); err != nil {
+		t.Fatalf("with space: %v", err)
+	}
+	commit(t, w)
+	if got, err := journal.ReadOne(ctx, w, large.At[0], nil); err != nil || len(got) != 20<<20 {
+		t.Fatalf("read %d bytes, %v", len(got), err)
+	}
+}
+
 // Where overwriting takes space, too, a commit may find none. It waits.
 func TestCommitWithoutSpaceIsNotFinal(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())

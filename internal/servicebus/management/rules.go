@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -78,11 +77,7 @@ func enumerateRules(_ context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	skip, err := k.Count("skip", math.MaxInt32)
-	if err != nil {
-		return codec.Value{}, err
-	}
-	top, err := k.Count("top", limits.PeekedMessages)
+	skip, top, err := k.page()
 	if err != nil {
 		return codec.Value{}, err
 	}

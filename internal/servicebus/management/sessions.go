@@ -66,11 +66,7 @@ func messageSessions(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	skip, err := k.Count("skip", math.MaxInt32)
-	if err != nil {
-		return codec.Value{}, err
-	}
-	top, err := k.Count("top", limits.PeekedMessages)
+	skip, top, err := k.page()
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -86,4 +82,14 @@ func messageSessions(ctx context.Context, k *call) (codec.Value, error) {
 	}
 	return wire.Result("skip", codec.Int(int32(skip+len(ids))),
 		"sessions-ids", codec.Raw(codec.AppendStringArray(nil, ids))), nil
+}
+
+// page returns which entries of a list a request asks for: how many to leave out, and
+// how many to return at most.
+func (k *call) page() (skip, top int, err error) {
+	if skip, err = k.Count("skip", math.MaxInt32); err != nil {
+		return 0, 0, err
+	}
+	top, err = k.Count("top", limits.PeekedMessages)
+	return skip, top, err
 }
