@@ -382,14 +382,15 @@ func TestObserverIsNotAskedAboutDuplicates(t *testing.T) {
 	}
 }
 
-// Who waits for a session uses the queue until it has one or gives up, as any receiver.
+// A consumer that waits for a session uses the queue, as any receiver.
 func TestWaitForASessionIsUse(t *testing.T) {
 	r := newRig(t, Options{})
 	cfg := minute
 	cfg.Sessions = true
 	id := r.define("orders", cfg)
 	gaveUp := false
-	cancel, err := r.s.AcceptSession(Attachment{ID: id, Sink: &taker{r: r}}, nil, func(_ *Consumer, _ time.Time, err error) {
+	consumer := r.s.AddSink(&taker{r: r})
+	err := r.s.AcceptSession(Attachment{Consumer: consumer, ID: id}, nil, func(_ queue.SessionLock, _ time.Time, err error) {
 		gaveUp = errors.Is(err, ErrAcceptCanceled)
 	})
 	if err != nil {
@@ -409,7 +410,9 @@ func TestWaitForASessionIsUse(t *testing.T) {
 	if err := drop(); !errors.Is(err, ErrInUse) {
 		t.Errorf("while a receiver waits: %v, want %v", err, ErrInUse)
 	}
-	cancel()
+	if err := r.s.CancelAccept(consumer); err != nil {
+		t.Fatal(err)
+	}
 	r.settle()
 	if !gaveUp {
 		t.Fatal("the receiver does not give up")
