@@ -72,7 +72,7 @@ func (e *ThrottledError) Error() string {
 	if e.Class != "" {
 		who = fmt.Sprintf("class %q is", e.Class)
 	}
-	return fmt.Sprintf("broker: %s turned away for now: %s; retry after %.1fs", who, e.Reason, e.RetryAfter)
+	return fmt.Sprintf("broker: %s throttled: %s; retry after %.1fs", who, e.Reason, e.RetryAfter)
 }
 
 func (e *ThrottledError) Unwrap() error { return ErrBusy }
