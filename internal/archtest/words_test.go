@@ -109,7 +109,6 @@ var finished = []string{
 	"internal/apply",
 	"internal/archtest",
 	"internal/azure",
-	"internal/broker/jobs",
 	"internal/brokertest",
 	"internal/budget",
 	"internal/clock",
@@ -126,6 +125,8 @@ var finished = []string{
 	"internal/notify",
 	"internal/monitor",
 	"internal/objective",
+	"internal/broker",
+
 	"internal/ordering",
 	"internal/queue",
 	"internal/queueserver",

@@ -186,9 +186,9 @@ func (g *Admitter) tooFast() *Refusal {
 	if longest == 0 {
 		return nil
 	}
-	reason := fmt.Sprintf("the rate of %v is used up", worst.rate)
+	reason := fmt.Sprintf("rate limit of %v exceeded", worst.rate)
 	if worst.keyed {
-		reason = fmt.Sprintf("the rate of %v of key %q is used up", worst.rate, worst.key)
+		reason = fmt.Sprintf("rate limit of %v for key %q exceeded", worst.rate, worst.key)
 	}
 	return &Refusal{worst.class, g.policy.ClassName(worst.class), reason, longest}
 }

@@ -40,7 +40,7 @@ func (b *batch) fit(a AdmitRequest) *Refusal {
 	if c != nil {
 		limit := Depth{c.MaxMessages, c.MaxBytes}
 		if excess := b.ofClass(a.Class).plus(size).over(limit); excess != (Depth{}) && !b.evictOwn(a.Class, c, excess) {
-			return b.refuse(a, "the class has as many waiting as it may", excess)
+			return b.refuse(a, "the class has reached its limit", excess)
 		}
 	}
 	if b.policy.Watermarks != (Depth{}) {
@@ -62,7 +62,7 @@ func (b *batch) fitQueue(a AdmitRequest, c *Class, size Depth) *Refusal {
 		return nil
 	}
 	if own := b.atLeast(a.Level).plus(size).over(mark); own != (Depth{}) && !b.evictOwn(a.Class, c, own) {
-		return b.refuse(a, "the queue has as much waiting as it may, at this level and above", own)
+		return b.refuse(a, "the queue has reached its watermark at this level and above", own)
 	}
 	excess = b.total().plus(size).over(mark)
 	for _, class := range b.lower(a.Level) {

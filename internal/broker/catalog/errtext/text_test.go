@@ -22,7 +22,7 @@ func TestTextHasNoPackages(t *testing.T) {
 		`rule "filter: x": invalid: ` + syntax.Error()[8:]:      fmt.Errorf("rule %q: %w", "filter: x", catalog.Invalid(syntax)),
 		"invalid: policy: is one":                               catalog.Invalid(entity.Faults{{Field: "policy", Problem: "is one"}}),
 		"message is too large: not allowed\nlock lost":          errors.Join(fmt.Errorf("%w: %w", catalog.ErrTooLarge, catalog.ErrNotAllowed), catalog.ErrLockLost),
-		`class "a" is turned away for now: b; retry after 1.0s`: &catalog.ThrottledError{Class: "a", Reason: "b", RetryAfter: 1},
+		`class "a" is throttled: b; retry after 1.0s`: &catalog.ThrottledError{Class: "a", Reason: "b", RetryAfter: 1},
 	} {
 		if got := errtext.Text(err); got != want {
 			t.Errorf("%q reads as %q, want %q", err, got, want)
