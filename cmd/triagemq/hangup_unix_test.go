@@ -17,7 +17,7 @@ import (
 )
 
 // A broker that is told to stop takes its time, in which SIGHUP may come: from
-// `key rotate`, which still finds it, or from whoever renews a certificate. It must not
+// `key rotate`, which still finds it, or from a program that renews a certificate. It must not
 // end the process in the middle of its last answers.
 func TestHangupWhileStopping(t *testing.T) {
 	p := serveOn(t, t.TempDir(), "--dev")

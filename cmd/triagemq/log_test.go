@@ -28,7 +28,7 @@ func TestRefusedLoginsAreLogged(t *testing.T) {
 			{"send", "q", "--body", "x", "--connection-string", "amqp://plain:" + wrong + "@" + address},
 		} {
 			if code, _, _ := try(t, args...); code == 0 {
-				t.Errorf("%v: it was let in", args)
+				t.Errorf("%v: it was accepted", args)
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func TestRefusedLoginsAreLogged(t *testing.T) {
 	}
 }
 
-// With -v each connection that was let in is logged, with the key and what the client
+// With -v each authenticated connection is logged, with the key and what the client
 // calls itself.
 func TestConnectionsAreLogged(t *testing.T) {
 	p := serveOn(t, t.TempDir(), "-v")

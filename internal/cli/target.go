@@ -50,8 +50,8 @@ func (t *Target) Address() string {
 	return cmp.Or(t.Connection, os.Getenv(ConnectionVariable), devConnection)
 }
 
-// retryFor is how long a command goes on trying when the broker goes away under
-// it; whoever waits at a terminal wants to know sooner than a service.
+// RetryFor is how long a command retries after it has lost the broker. A user at a
+// terminal wants to know sooner than a service.
 const RetryFor = 10 * time.Second
 
 // Dial connects with AMQP. The function it returns says goodbye.
@@ -76,7 +76,7 @@ var advice = []struct {
 	{client.ErrUnauthorized, "check the key in --connection-string or $" + ConnectionVariable + "; on its machine, `triagemq key show` shows it"},
 	{client.ErrAddress, "a connection string is Endpoint=sb://HOST;SharedAccessKeyName=NAME;SharedAccessKey=KEY, a URL amqp://HOST:PORT"},
 	{client.ErrDisabled, "its status or a pause forbids it: `triagemq queue show NAME` tells, `triagemq queue resume NAME` ends a pause"},
-	{client.ErrQuota, "receive or purge messages, raise maxSizeInMegabytes or maxMessageCount with `triagemq queue update` if one of them is the limit, or make room on the broker's disk"},
+	{client.ErrQuota, "receive or purge messages, raise maxSizeInMegabytes or maxMessageCount with `triagemq queue update` if one of them is the limit, or free space on the broker's disk"},
 	{client.ErrTooLarge, "raise maxMessageSizeInKilobytes with `triagemq queue update`"},
 	{client.ErrSessionLocked, "wait for the other receiver, or take whatever session is free with --next-session"},
 	{syscall.ECONNREFUSED, "no broker is listening there: start one with `triagemq serve --dev`, or name another with --connection-string"},

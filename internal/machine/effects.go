@@ -21,7 +21,7 @@ type Effects struct {
 	prefixes int      // bytes of prefixes in arena
 	arena    []byte   // records back to back
 	ends     []int    // where each record ends in arena
-	recs     [][]byte // handed out by Records
+	recs     [][]byte // returned by Records
 }
 
 // Begin starts a record of a kind. The caller appends its fields and calls End.

@@ -12,7 +12,7 @@ type Ref struct {
 }
 
 // Budget bounds one step of work: items to visit, whether or not anything is
-// written about them, and bytes to write. Whoever does the work counts it down;
+// written about them, and bytes to write. The code that does the work counts it down;
 // the last item may take it below zero.
 type Budget struct{ Items, Bytes int }
 

@@ -112,7 +112,7 @@ func Run(ctx context.Context, seed uint64, turns int, trace io.Writer) (r Result
 			SnapshotAfter: uint64(w.pick(1, 2, 4, 16)) << 10,
 			SnapshotStep:  w.pick(1, 7, 150),
 			VisitStep:     w.pick(1, 5, 1000),
-			DispatchStep:   1 + w.other.IntN(20),
+			DispatchStep:  1 + w.other.IntN(20),
 		},
 	}
 	if w.other.IntN(2) == 0 {

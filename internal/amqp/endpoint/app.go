@@ -36,7 +36,7 @@ type App interface {
 
 	// Transfer hands over a whole delivery on a link on which we receive. The
 	// App answers each with exactly one Settle, now or later, also when the
-	// delivery arrived settled: that is what makes room for the next one. The
+	// delivery arrived settled: that frees the memory for the next one. The
 	// Incoming and its bytes are valid until Transfer returns.
 	Transfer(l *Link, in *Incoming)
 
@@ -51,7 +51,7 @@ type App interface {
 
 	// Detached says that l is gone, and why; nil when it was detached without an
 	// error, or the peer ended its session or the connection. It is called exactly
-	// once for each link passed to Attach, whoever ended it: the peer, the
+	// once for each link passed to Attach, no matter who ended it: the peer, the
 	// endpoint, or the App itself with Refuse or Detach; then it comes when the
 	// call of the App that is running has returned. It is the last call about l,
 	// and the one place to clean up after it.

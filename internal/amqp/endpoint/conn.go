@@ -126,8 +126,8 @@ func (c *Conn) Do(f func()) {
 // may be called from any goroutine, and never blocks.
 func (c *Conn) Resume() { c.resumed.Notify() }
 
-// Close closes the connection with err, which the peer is told and Serve returns;
-// nil stands for amqp:connection:forced.
+// Close closes the connection with err, which the peer gets and Serve returns;
+// nil means amqp:connection:forced.
 // It may be called from any goroutine.
 func (c *Conn) Close(err error) {
 	if err == nil {

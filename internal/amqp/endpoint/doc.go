@@ -30,7 +30,7 @@
 //	deliveries not yet written,    links pretend to have no credit; the App is asked to
 //	  or not yet settled             wait ([Link.Wait])
 //
-// A pause has to end by itself, or a peer that could make room is not heard any more:
+// A pause has to end by itself, or a peer that could free memory is not read any more:
 // so reading stops only for what the peer takes by reading, and for the App's Room.
 // While memory is short above the connection's account, one delivery leaves at a time.
 // A peer that takes nothing for the length of a write timeout is cut off.
@@ -56,12 +56,12 @@
 // A Machine has no goroutine. Serve has two: the reader feeds the machine, the
 // writer runs what was handed to [Conn.Do], keeps the time and writes. Both take
 // the connection's lock to touch the machine, so that "the connection's context"
-// is whoever holds it; neither holds it while it reads or writes. Do takes
+// is the one that holds it; neither holds it while it reads or writes. Do takes
 // another lock, for an append, so that nobody waits for an App.
 //
 // The App is never called from inside a method of Link: what such a call brings
 // about is told when the call that is running has returned. So is the end of a link,
-// whoever ended it: every link that the App was asked for ends with one Detached.
+// no matter who ended it: every link that the App was asked for ends with one Detached.
 //
 // # Invariants
 //

@@ -175,7 +175,7 @@ func symbolsIn(a *frame.Attach) int {
 	return n
 }
 
-// hold makes room for n more bytes of an unfinished delivery, and reports whether there
+// hold reserves memory for n more bytes of an unfinished delivery, and reports whether there
 // is memory for them.
 func (l *Link) hold(n int) bool {
 	m := l.session.m

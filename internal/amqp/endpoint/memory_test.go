@@ -182,7 +182,7 @@ func TestRefusedLinksCount(t *testing.T) {
 	m.Take()
 	m.measure()
 	before := m.mem.counter.Used()
-	for i := range 5 * (10 + limits.RefusedLinks) { // one that answers may be refused for ever
+	for i := range 5 * (10 + limits.RefusedLinks) { // one that answers may be refused without limit
 		h := uint32(i % 10)
 		if err := m.Feed(time.Unix(0, 0), slicesOf(attachOf(int(h), frame.Attach{Target: &frame.Target{Address: "q"}}), encode(0, 0, &frame.Detach{Handle: h, Closed: true}, nil))); err != nil {
 			t.Fatal(err)
@@ -346,7 +346,7 @@ func TestLinksWithoutRoomAreFew(t *testing.T) {
 		t.Errorf("after %d links: %v", n, err)
 	}
 	m.Release()
-	// Who answers may be refused for ever.
+	// Who answers may be refused without limit.
 	m = NewMachine(new(nullApp), Config{Account: account}, time.Unix(0, 0))
 	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 1023}, nil)))
 	m.Take()

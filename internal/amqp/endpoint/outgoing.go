@@ -47,7 +47,7 @@ func (l *Link) Send(o Outgoing) error {
 }
 
 // emit sends as much of w as the window allows and reports whether that was all.
-// Ids are handed out here and not before, because they must be consecutive on the
+// Ids are assigned here and not before, because they must be consecutive on the
 // wire and a delivery that only waits may yet be forgotten.
 func (s *Session) emit(w *waiting) bool {
 	m := s.m

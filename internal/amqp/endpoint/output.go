@@ -185,7 +185,7 @@ func (m *Machine) sendSASL(p performative) {
 
 // congested reports whether so much waits to be written, or is held for the peer
 // otherwise, that links pretend to have no credit. While memory is short one delivery
-// may leave at a time, so that those go on that would make room.
+// may leave at a time, so that deliveries that free memory go on.
 func (m *Machine) congested() bool {
 	waiting := m.out.len() + m.out.queue
 	return waiting >= m.cfg.HighOutput || waiting+m.out.writing >= 4*m.cfg.HighOutput ||

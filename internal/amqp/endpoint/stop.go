@@ -44,7 +44,7 @@ const (
 	stopQuiet = 100 * time.Millisecond
 	// stopCredit is what a peer keeps of its credit, besides what it has under way as
 	// far as we know. It is not zero because a peer that has sent more than that by
-	// then would have less than nothing, which rhea takes for credit.
+	// then would have negative credit, which rhea takes for credit.
 	stopCredit = 64
 	// detachPatience is how long a peer has to answer our detaches.
 	detachPatience = time.Second

@@ -18,7 +18,7 @@ type entry struct {
 // maxRing bounds a ring that is mostly empty.
 const maxRing = 1 << 14
 
-// unsettledMap keeps the unsettled deliveries of a session by id. Ids are handed out in
+// unsettledMap keeps the unsettled deliveries of a session by id. Ids are assigned in
 // sequence, so a ring holds the recent ones at the cost of an array; a few that
 // stay unsettled while thousands pass move to a map. A peer with credit for
 // everything leaves many thousands unsettled: then the ring grows, which costs less
@@ -35,7 +35,7 @@ type unsettledMap struct {
 // put adds an entry and returns its id.
 func (g *unsettledMap) put(e entry) uint32 {
 	if g.full() {
-		g.makeRoom()
+		g.freeSlot()
 	}
 	id := g.next
 	g.ring[g.slot(id)] = e
@@ -43,7 +43,7 @@ func (g *unsettledMap) put(e entry) uint32 {
 	return id
 }
 
-// skip hands out an id that nobody will ask for.
+// skip assigns an id that is never looked up.
 func (g *unsettledMap) skip() uint32 {
 	if g.base == g.next {
 		g.base++
@@ -53,7 +53,7 @@ func (g *unsettledMap) skip() uint32 {
 	return g.put(entry{})
 }
 
-// full reports whether put has to make room.
+// full reports whether put has to grow the ring or move entries first.
 func (g *unsettledMap) full() bool { return int(g.next-g.base) == len(g.ring) }
 
 // size returns about how many bytes the map takes, and what the App keeps beside.
@@ -61,8 +61,8 @@ func (g *unsettledMap) size() int { return (len(g.ring) + 2*len(g.old)) * unsett
 
 func (g *unsettledMap) slot(id uint32) int { return int(id) & (len(g.ring) - 1) }
 
-// makeRoom lets the ring start later, grow, or shed its oldest entries.
-func (g *unsettledMap) makeRoom() {
+// freeSlot lets the ring start later, grow, or shed its oldest entries.
+func (g *unsettledMap) freeSlot() {
 	g.trim()
 	n := len(g.ring)
 	if int(g.next-g.base) <= n/2 && n > 0 {

@@ -122,7 +122,7 @@ var (
 		{"lockDuration", aDuration, "how `long` a receiver has a message to itself: 5s to 5m"},
 		{"maxDeliveryCount", aNumber, "`failures` after which a message is a dead letter"},
 		{"maxMessageCount", aNumber, "`messages` it may hold; 0 is any number"},
-		{"requiresSession", aSwitch, "take and hand out only messages of sessions; only at creation"},
+		{"requiresSession", aSwitch, "accept and deliver only messages of sessions; only at creation"},
 		{"deadLetteringOnMessageExpiration", aSwitch, "make dead letters of messages that ran out of time"},
 		{"forwardTo", aText, "queue or topic to pass messages on `to`"},
 		{"forwardDeadLetteredMessagesTo", aText, "queue or topic to pass dead letters on `to`"},

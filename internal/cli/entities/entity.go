@@ -267,7 +267,7 @@ func (k *entityCommand) purgeCommand() *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use: k.use("purge"), Short: "Remove the messages of a " + k.noun, Args: cli.Exactly(k.args...),
-		Long: "Remove messages for good, all of them unless told. Those that a receiver holds stay.",
+		Long: "Remove messages permanently, by default all of them. Messages locked by a receiver stay.",
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
 			query := ""
 			if most > 0 {

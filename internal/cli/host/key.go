@@ -22,7 +22,7 @@ func KeyCommand(s cli.Streams) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use: "key", Short: "Show and change the keys of a broker, on its machine",
 		Long: `Show and change the keys of the namespace that the broker made itself. They are in its
-data directory, and whoever may read that may use these commands, whether the broker runs or
+data directory, and a user who may read it may use these commands, whether the broker runs or
 not. Keys in the configuration file are shown if it is given, and changed in the file.`,
 	}, keyShowCommand(s), keyRotateCommand(s))
 }

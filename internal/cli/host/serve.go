@@ -45,7 +45,7 @@ SIGHUP also reads keys and certificates again, with and without a file.
 Settings come from the file, the environment (TRIAGEMQ_DATA, TRIAGEMQ_LISTEN, …)
 and flags; later ones win.
 
---dev lets in every program on this machine without a key of its own, so it listens on
+--dev accepts every program on this machine without a key of its own, so it listens on
 this machine alone. A container cannot tell who is on its machine: give --dev
 --allow-remote there, and clients the key that the first start prints.`,
 		Example: `  triagemq serve --dev
@@ -197,7 +197,7 @@ func warnRemote(w io.Writer, colored bool) {
 		red, plain = "", ""
 	}
 	fmt.Fprintf(w, "%sWARNING: this broker is for development and serves other machines. Keys and messages pass in plain text: "+
-		"whoever is on the way can read them. The emulators' key does not work; clients need the key in namespace.json, "+
+		"everybody on the network path can read them. The emulators' key does not work; clients need the key in namespace.json, "+
 		"which the first start prints and `triagemq key show` shows.%s\n", red, plain)
 }
 

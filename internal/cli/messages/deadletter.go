@@ -214,7 +214,7 @@ func until(ctx context.Context, due time.Time) error {
 func (d *deadLetters) purge() *cobra.Command {
 	var f redriveFlags
 	cmd := &cobra.Command{
-		Use: "purge QUEUE|TOPIC", Short: "Remove dead letters for good", Args: cli.Exactly("QUEUE|TOPIC"),
+		Use: "purge QUEUE|TOPIC", Short: "Remove dead letters permanently", Args: cli.Exactly("QUEUE|TOPIC"),
 		Example: `  triagemq deadletter purge orders
   triagemq deadletter purge orders --filter "DeadLetterReason = 'TTLExpiredException'"`,
 		RunE: d.on(func(ctx context.Context, a *cli.API, in messageBox, _ []string) error {
