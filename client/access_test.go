@@ -68,10 +68,10 @@ func TestRefusals(t *testing.T) {
 	q.say("the sender still works")
 	must(t, q.Complete(ctx, q.take(1)...))
 
-	stranger, err := client.Dial(ctx, strings.Replace(b.ConnectionString(), "SAS_KEY_VALUE", "wrong", 1), nil)
+	outsider, err := client.Dial(ctx, strings.Replace(b.ConnectionString(), "SAS_KEY_VALUE", "wrong", 1), nil)
 	must(t, err) // tokens are put for each entity
-	defer stranger.Close(ctx)
-	_, err = stranger.Sender(ctx, "orders")
+	defer outsider.Close(ctx)
+	_, err = outsider.Sender(ctx, "orders")
 	wantError(t, "send with a wrong key", err, client.ErrUnauthorized)
 
 	_, err = client.Dial(ctx, "amqp://RootManageSharedAccessKey:wrong@127.0.0.1:"+b.Port(), nil)

@@ -54,7 +54,7 @@ func TestWhatIsStartedMakesTheNextLowestGiveWay(t *testing.T) {
 		q.send(client.Message{Body: fmt.Appendf(nil, "low %d", i), Priority: client.Low})
 	}
 	started := q.take(3)
-	q.say("normal 0", "normal 1", "normal 2") // are held, and the client has no room
+	q.say("normal 0", "normal 1", "normal 2") // are held, and the client has no space
 	q.send(client.Message{Body: []byte("high"), Priority: client.High})
 	// What is given back is the last of those that it holds.
 	other := open(t, c, "orders", &client.ReceiverOptions{MaxPriority: client.Normal})

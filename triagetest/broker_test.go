@@ -37,7 +37,7 @@ func TestBrokerKeepsMessagesThroughACrash(t *testing.T) {
 	}
 }
 
-func TestTwoBrokersAreStrangers(t *testing.T) {
+func TestTwoBrokersShareNothing(t *testing.T) {
 	a := triagetest.Start(t, "queues: [{name: orders}]")
 	b := triagetest.Start(t, "queues: [{name: orders}]")
 	s, err := a.Client().Sender(t.Context(), "orders")

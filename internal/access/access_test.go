@@ -148,8 +148,8 @@ func TestCertificate(t *testing.T) {
 	if g, err := k.Certificate("half"); err != nil || g.Rights != Send {
 		t.Errorf("Certificate(half) = %+v, %v, want Send", g, err)
 	}
-	if _, err := k.Certificate("stranger"); !errors.Is(err, ErrRefused) {
-		t.Errorf("Certificate(stranger): %v, want %v", err, ErrRefused)
+	if _, err := k.Certificate("outsider"); !errors.Is(err, ErrRefused) {
+		t.Errorf("Certificate(outsider): %v, want %v", err, ErrRefused)
 	}
 }
 

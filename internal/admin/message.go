@@ -195,12 +195,12 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 	if at, ok := m.ScheduledEnqueueTime(); ok {
 		s.ScheduledTime = at.UTC()
 	}
-	room := limits.MessageJSON
+	space := limits.MessageJSON
 	for name, v := range m.Properties() {
-		value, ok := property.Append(nil, v, room-len(name))
+		value, ok := property.Append(nil, v, space-len(name))
 		if s.PropertiesTruncated = s.PropertiesTruncated || !ok; ok {
 			s.Properties[name] = json.RawMessage(value)
-			room -= len(name) + len(value)
+			space -= len(name) + len(value)
 		}
 	}
 	text := func(name string) string {
@@ -212,13 +212,13 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 	if v, ok := m.Annotation(message.AnnotationDeadLetterSource); ok {
 		s.DeadLetterSource, _ = v.Str()
 	}
-	s.showBody(m, limit, room)
+	s.showBody(m, limit, space)
 	return s
 }
 
 // showBody shows up to limit bytes of the body, or an AMQP value if it is not
-// longer and its JSON is not longer than room.
-func (s *Message) showBody(m *message.Message, limit, room int) {
+// longer and its JSON is not longer than space.
+func (s *Message) showBody(m *message.Message, limit, space int) {
 	if body, ok := dataOf(m); ok {
 		if s.Truncated = len(body) > limit; s.Truncated {
 			body = cutRune(body[:limit])
@@ -236,7 +236,7 @@ func (s *Message) showBody(m *message.Message, limit, room int) {
 	if s.Truncated = m.BodySize() > limit; s.Truncated {
 		return
 	}
-	value, fits := property.Append(nil, v, room)
+	value, fits := property.Append(nil, v, space)
 	if s.Truncated = !fits; fits {
 		s.Body = json.RawMessage(value)
 	}

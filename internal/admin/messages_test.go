@@ -170,8 +170,8 @@ func TestShownMessagesAreCharged(t *testing.T) {
 	for range 3 {
 		r.want(201, "POST", "/q/messages", strings.Repeat("x", 100_000))
 	}
-	room, asked := int64(0), int64(0)
-	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, ChargeMemory: func(_ *http.Request, n int64) bool { asked += n; return asked <= room }})
+	space, asked := int64(0), int64(0)
+	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, ChargeMemory: func(_ *http.Request, n int64) bool { asked += n; return asked <= space }})
 	get := func(path string) *httptest.ResponseRecorder {
 		asked = 0
 		req := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, nil)
@@ -181,12 +181,12 @@ func TestShownMessagesAreCharged(t *testing.T) {
 		return w
 	}
 	for _, path := range []string{"/api/v1/queues/q/messages", "/api/v1/queues/q/messages/1"} {
-		room = 90_000
+		space = 90_000
 		if w := get(path); w.Code != http.StatusTooManyRequests || asked < 100_000 {
 			t.Errorf("%s without memory: %d, for %d bytes", path, w.Code, asked)
 		}
-		room = 250_000
-		if w := get(path); w.Code != http.StatusOK || asked > room {
+		space = 250_000
+		if w := get(path); w.Code != http.StatusOK || asked > space {
 			t.Errorf("%s: %d, for %d bytes", path, w.Code, asked)
 		}
 	}

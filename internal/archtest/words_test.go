@@ -23,16 +23,21 @@ import (
 // identifier. The comment is the word that is used now. A word is added when its
 // last use is renamed.
 var oldWords = []string{
+	"bury",       // deadLetter
 	"eldest",     // oldest
 	"farewell",   // closeAndFlush
 	"forgetful",  // ReceiveAndDelete
+	"lent",       // outstanding, Inherited
 	"loan",       // Inherited
 	"overstayed", // ErrStopTimeout
 	"parcel",     // encodedMessage
 	"quicken",    // requestShortSlice
+	"room",       // space, memory
 	"shelf",      // slab
 	"shelves",    // slabs
 	"stencil",    // messageTemplate
+	"stranger",   // unauthenticated peer
+	"strangers",  // unauthenticated peers
 	"unstand",    // unmarkReady
 	"verdict",    // Disposition, Classification
 }

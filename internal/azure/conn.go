@@ -309,11 +309,11 @@ func (c *app) Unsent(l *endpoint.Link, ref uint64) {
 	}
 }
 
-// Room charges a delivery that the broker will be asked to store.
-func (c *app) Room(l *endpoint.Link, size int) bool {
+// Reserve charges a delivery that the broker will be asked to store.
+func (c *app) Reserve(l *endpoint.Link, size int) bool {
 	if a, ok := l.Value.(*attachment); ok && a.stores {
 		c.asked = l
-		return c.unsynced.Room(size)
+		return c.unsynced.Reserve(size)
 	}
 	return true
 }

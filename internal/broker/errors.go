@@ -19,7 +19,7 @@ var (
 	ErrSessionLockLost = catalog.ErrSessionLockLost
 	ErrSessionLocked   = catalog.ErrSessionLocked
 	ErrMessageNotFound = catalog.ErrMessageNotFound
-	ErrNoRoom          = catalog.ErrNoRoom
+	ErrNoPropertySpace = catalog.ErrNoPropertySpace
 	ErrUnreadable      = catalog.ErrUnreadable
 	ErrTimeout         = catalog.ErrTimeout
 	ErrBusy            = catalog.ErrBusy

@@ -145,7 +145,7 @@ func TestDeadLetterWithTooManyHopsIsPutAside(t *testing.T) {
 		}
 		r.send("a", msg("m"))
 		synctest.Wait()
-		r.bury("e", 1)
+		r.deadLetter("e", 1)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if c := r.counts("e"); c.Dead != 0 || c.TransferDead != 1 {

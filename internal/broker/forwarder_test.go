@@ -130,7 +130,7 @@ func TestForwardedDeadLettersWaitForTheirTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.send("q", msg("a"), msg("b"))
-		r.bury("q", 2)
+		r.deadLetter("q", 2)
 		time.Sleep(time.Hour)
 		if c := r.counts("q"); c.Dead != 2 {
 			t.Fatalf("without a target: %+v, want both among the dead letters", c)
@@ -325,7 +325,7 @@ func TestWhatCanNeverBeForwardedIsSetAside(t *testing.T) {
 			for _, addr := range []string{from, "dead" + from} {
 				r.send(addr, large.Message(), in.Message())
 			}
-			r.bury("dead"+from, forward.Window+2)
+			r.deadLetter("dead"+from, forward.Window+2)
 			synctest.Wait()
 			for _, addr := range []string{from, "dead" + from} {
 				if c := r.counts(addr); c.TransferDead != forward.Window+1 || c.Total() != c.TransferDead {

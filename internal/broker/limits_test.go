@@ -159,7 +159,7 @@ func TestCopiesOfOneOperationAreBounded(t *testing.T) {
 
 // Number 2: so are the bodies that rule actions make. A batch can be sent in parts and
 // is refused; a single message is stored, and is a dead letter where there is no
-// room for a copy.
+// space for a copy.
 func TestBodiesMadeByActionsAreBounded(t *testing.T) {
 	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 64 << 20})
 	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "plain"}, entity.Subscription{Name: "many", Rules: []entity.Rule{}})
@@ -503,7 +503,7 @@ func TestTryRulesEndsWithItsContext(t *testing.T) {
 }
 
 // A message that an earlier version took, with more elements without bytes than may come
-// in now, is delivered, buried and revived like any other.
+// in now, is delivered, dead-lettered and redriven like any other.
 func TestStoredMessagesBeyondTheLimitOfElementsStayReadable(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})

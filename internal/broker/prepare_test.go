@@ -96,14 +96,14 @@ func TestHeaderPriorityZeroIsReadOnce(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		r.wantLevels("scheduled", "calendar", 4, 0)
 
-		r.bury("plain", 2)
+		r.deadLetter("plain", 2)
 		r = r.restart()
 		if got, err := r.Redrive(t.Context(), "plain", Redrive{}); err != nil || got.Moved != 2 {
 			t.Fatalf("redrive: %+v, %v", got, err)
 		}
 		r.wantLevels("redriven", "plain", 4, 0)
 		r.queue(entity.Queue{Name: "repair"})
-		r.bury("plain", 2)
+		r.deadLetter("plain", 2)
 		if got, err := r.Redrive(t.Context(), "plain", Redrive{To: "repair"}); err != nil || got.Moved != 2 {
 			t.Fatalf("redrive: %+v, %v", got, err)
 		}

@@ -40,7 +40,7 @@ func (r *rig) giveBack(rec *Receiver, tokens []queue.Token) {
 	}
 }
 
-func TestRecallMakesRoomForAHigherMessage(t *testing.T) {
+func TestRecallFreesCreditForAHigherMessage(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
 	for _, name := range []string{"l0", "l1", "l2"} {
@@ -123,7 +123,7 @@ func TestAnotherIsRecalledInPlaceOfOneThatWasStarted(t *testing.T) {
 	}
 	r.send("q", msg("h0", "Priority", "high"))
 	rec.DeclineRecall(wantAsked(ds[3])) // has been started
-	// Settled otherwise than by giving it back, it makes no room either.
+	// Settled otherwise than by giving it back, it makes no space either.
 	r.settle(rec, Delivery{Delivery: queue.Delivery{Token: wantAsked(ds[2])[0]}}, Outcome{Disposition: Complete})
 	rec.DeclineRecall([]queue.Token{ds[0].Token}) // nobody asked for that
 	rec.DeclineRecall(wantAsked(ds[1]))

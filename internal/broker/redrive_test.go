@@ -18,8 +18,8 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// bury puts n messages into the dead letters of an address.
-func (r *rig) bury(addr string, n int) {
+// deadLetter puts n messages into the dead letters of an address.
+func (r *rig) deadLetter(addr string, n int) {
 	r.t.Helper()
 	rec, k := r.receive(addr, uint64(n), ReceiverOptions{})
 	defer rec.Close()
@@ -48,7 +48,7 @@ func TestRedriveBringsDeadLettersBack(t *testing.T) {
 		d := message.Draft{Body: fmt.Append(nil, i)}
 		r.send("q", d.Message())
 	}
-	r.bury("q", 300)
+	r.deadLetter("q", 300)
 	got, err := r.Redrive(t.Context(), "q", Redrive{})
 	if err != nil || got != (Redriven{Moved: 300}) {
 		t.Fatalf("Redrive = %+v, %v, want 300 moved", got, err)
@@ -78,7 +78,7 @@ func TestRedriveElsewhereWithFilterAndLimit(t *testing.T) {
 		for i := range 4 {
 			r.send("a", msg(fmt.Sprint(i), "odd", fmt.Sprint(i%2)))
 		}
-		r.bury("a", 4)
+		r.deadLetter("a", 4)
 		odd := func(_ *Delivery, m *message.Message) bool {
 			v, _ := m.Property("odd")
 			s, _ := v.Str()
@@ -106,7 +106,7 @@ func TestRedriveOfASubscriptionReachesItAlone(t *testing.T) {
 	r := start(t)
 	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "one"}, entity.Subscription{Name: "two"})
 	r.send("t", msg("x"))
-	r.bury("t/Subscriptions/one", 1)
+	r.deadLetter("t/Subscriptions/one", 1)
 	if got, err := r.Redrive(t.Context(), "t/Subscriptions/one", Redrive{}); err != nil || got.Moved != 1 {
 		t.Fatalf("Redrive = %+v, %v", got, err)
 	}
@@ -121,7 +121,7 @@ func TestRedriveThatIsRefusedLosesNothing(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
 	r.send("q", msg("x"))
-	r.bury("q", 1)
+	r.deadLetter("q", 1)
 	if _, err := r.Redrive(t.Context(), "q", Redrive{To: "nowhere"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("to nowhere: %v, want %v", err, ErrNotFound)
 	}
@@ -152,12 +152,12 @@ func TestRedriveStopsAtWhatWasThereWhenItBegan(t *testing.T) {
 			for i := range 20 {
 				r.send("q", msg(fmt.Sprint(i)))
 			}
-			r.bury("q", 20)
+			r.deadLetter("q", 20)
 			seen := 0
 			dies := func(*Delivery, *message.Message) bool { // another one dies for each that is looked at
 				if seen++; seen <= 60 {
 					r.send("q", msg("late"))
-					r.bury("q", 1)
+					r.deadLetter("q", 1)
 				}
 				return true
 			}
@@ -187,7 +187,7 @@ func TestRedriveClassifiesByThePolicyThatHolds(t *testing.T) {
 	r := start(t)
 	r.ranked("q", paidFirst)
 	r.send("q", msg("a", "plan", "paid"), msg("b", "Priority", "9"))
-	r.bury("q", 2)
+	r.deadLetter("q", 2)
 	if _, err := r.SetPolicy(t.Context(), "q", []byte(`{"fairKey": "plan", "classes": [
 		{"name": "trial", "level": 1, "when": "plan = 'trial'"},
 		{"name": "paid", "level": 7, "when": "plan = 'paid'"}]}`)); err != nil {
@@ -213,7 +213,7 @@ func TestRedrivePassesWhatItCannotRead(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
 	r.send("q", msg("a"), msg("broken"), msg("c"))
-	r.bury("q", 3)
+	r.deadLetter("q", 3)
 	r = r.restart()
 	r.damage("broken")
 	if got, err := r.Redrive(t.Context(), "q", Redrive{}); err != nil || got != (Redriven{Moved: 2, Left: 1}) {
@@ -228,7 +228,7 @@ func TestRedriveEndsWithItsRight(t *testing.T) {
 	for range 3 * redrive.Window {
 		r.send("q", msg("x"))
 	}
-	r.bury("q", 3*redrive.Window)
+	r.deadLetter("q", 3*redrive.Window)
 	revoked, looks := errors.New("revoked"), 0
 	ctx := Guard(t.Context(), func() error {
 		if looks++; looks > 1 {
@@ -260,7 +260,7 @@ func TestRedriveToDuplicateDetectionLosesNothing(t *testing.T) {
 	}
 	redrive := func(from, to string) {
 		t.Helper()
-		r.bury(from, 1)
+		r.deadLetter(from, 1)
 		if got, err := r.Redrive(t.Context(), from, Redrive{To: to}); err != nil || got != (Redriven{Moved: 1}) {
 			t.Fatalf("Redrive to %q = %+v, %v, want one moved", to, got, err)
 		}
@@ -288,7 +288,7 @@ func TestRedriveThatIsCalledOffLetsGo(t *testing.T) {
 		r := startOn(t, disk)
 		r.queue(entity.Queue{Name: "q"})
 		r.send("q", msg("m"))
-		r.bury("q", 1)
+		r.deadLetter("q", 1)
 		const dead = "q/$DeadLetterQueue"
 
 		gate := make(chan struct{})

@@ -143,7 +143,7 @@ func TestReplyIsNotLifted(t *testing.T) {
 	r.queue(entity.Queue{Name: "elsewhere"})
 	request := ask("q", 8)
 	r.send("work", request.Message())
-	early, stranger, own, named, claimed := answer("q"), answer("other"), answer("q"), answer("q"), answer("other")
+	early, outsider, own, named, claimed := answer("q"), answer("other"), answer("q"), answer("q"), answer("other")
 	own.Priority = 2
 	named.Application = []message.Pair{{Name: "Priority", Value: codec.String("Low")}}
 	inherited := message.Inherited{Level: 9, Class: "paid", Since: time.Unix(1, 0)}
@@ -161,7 +161,7 @@ func TestReplyIsNotLifted(t *testing.T) {
 	}
 	try("before the request was delivered", "replies", early, 4)
 	r.serve("work")
-	try("another id", "replies", stranger, 4)
+	try("another id", "replies", outsider, 4)
 	try("another queue", "elsewhere", early, 4)
 	try("a header of its own", "replies", own, 2)
 	try("a property of its own", "replies", named, 2)

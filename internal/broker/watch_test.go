@@ -287,7 +287,7 @@ func TestDemandFollowsArrivalsAndService(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d.Value < 2 || d.Value > 4 || d.Value != d.Workers {
-			t.Errorf("demand %+v, want about 1/s × 1..2 s and head-room", d)
+			t.Errorf("demand %+v, want about 1/s × 1..2 s and headroom", d)
 		}
 		if d, _ := r.Demand(t.Context(), "q", DemandOptions{Ceiling: 1}); d.Value != 1 {
 			t.Errorf("with a ceiling of 1: %d", d.Value)

@@ -66,11 +66,11 @@ func (a *Account) Used() int64 {
 func (a *Account) Available() int64 {
 	a.tree.mu.Lock()
 	defer a.tree.mu.Unlock()
-	room := a.limit - a.used
+	space := a.limit - a.used
 	for x := a.parent; x != nil; x = x.parent {
-		room = min(room, x.limit-x.used)
+		space = min(space, x.limit-x.used)
 	}
-	return room
+	return space
 }
 
 // scarce reports whether less than a quarter is left of a, or of an account above it.

@@ -222,11 +222,11 @@ func TestMove(t *testing.T) {
 	a.Charge(20)
 	a.Move(known, 500)
 	for _, c := range []struct {
-		of         *Account
-		used, room int64
+		of          *Account
+		used, space int64
 	}{{unauthenticated, 0, 100}, {known, 60, 740}, {root, 60, 940}, {a, 60, 440}, {link, 40, 20}} {
-		if c.of.Used() != c.used || c.of.Available() != c.room {
-			t.Errorf("%d are used and %d free, want %d and %d", c.of.Used(), c.of.Available(), c.used, c.room)
+		if c.of.Used() != c.used || c.of.Available() != c.space {
+			t.Errorf("%d are used and %d free, want %d and %d", c.of.Used(), c.of.Available(), c.used, c.space)
 		}
 	}
 	link.Release(40)

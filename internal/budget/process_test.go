@@ -51,7 +51,7 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 	}
 }
 
-func TestStrangersHaveLittle(t *testing.T) {
+func TestUnauthenticatedPeersHaveLittle(t *testing.T) {
 	p := NewProcess(Limits{Process: 1 << 30})
 	var n int
 	for p.Enter().TryTake(UnauthenticatedLimit) {

@@ -108,20 +108,20 @@ const (
 const (
 	// EarlyFrame is how many bytes a frame may have before open.
 	EarlyFrame = 4 << 10
-	// StrangerFrame is how many bytes a frame may have after it.
-	StrangerFrame = 16 << 10
-	// StrangerAttach is how many bytes an attach may have.
-	StrangerAttach = 4 << 10
-	// StrangerSessions is how many sessions a connection may have.
-	StrangerSessions = 16
-	// StrangerLinks is how many links a connection may have.
-	StrangerLinks = 16
-	// StrangerAnswers is how many bytes of answers may wait to be written before the
+	// UnauthenticatedFrame is how many bytes a frame may have after it.
+	UnauthenticatedFrame = 16 << 10
+	// UnauthenticatedAttach is how many bytes an attach may have.
+	UnauthenticatedAttach = 4 << 10
+	// UnauthenticatedSessions is how many sessions a connection may have.
+	UnauthenticatedSessions = 16
+	// UnauthenticatedLinks is how many links a connection may have.
+	UnauthenticatedLinks = 16
+	// UnauthenticatedAnswers is how many bytes of answers may wait to be written before the
 	// peer is not read from any more.
-	StrangerAnswers = 8 << 10
-	// StrangerBody is how many bytes of the body of an HTTP request are read before
+	UnauthenticatedAnswers = 8 << 10
+	// UnauthenticatedBody is how many bytes of the body of an HTTP request are read before
 	// its sender is identified.
-	StrangerBody = 4 << 10
+	UnauthenticatedBody = 4 << 10
 	// Handshake is how many bytes a client may send in the handshake of TLS: a hello
 	// of one or two KiB, and its certificates. The library keeps it until it is
 	// complete.

@@ -54,12 +54,12 @@ var All = []Limit{
 	{"JSON of one answer with messages", PeekJSON, Bytes},
 
 	{"A frame before open", EarlyFrame, Bytes},
-	{"A frame before login", StrangerFrame, Bytes},
-	{"An attach before login", StrangerAttach, Bytes},
-	{"Sessions before login", StrangerSessions, Count},
-	{"Links before login", StrangerLinks, Count},
-	{"Answers that are not read, before login", StrangerAnswers, Bytes},
-	{"Body of an HTTP request without credentials", StrangerBody, Bytes},
+	{"A frame before login", UnauthenticatedFrame, Bytes},
+	{"An attach before login", UnauthenticatedAttach, Bytes},
+	{"Sessions before login", UnauthenticatedSessions, Count},
+	{"Links before login", UnauthenticatedLinks, Count},
+	{"Answers that are not read, before login", UnauthenticatedAnswers, Bytes},
+	{"Body of an HTTP request without credentials", UnauthenticatedBody, Bytes},
 	{"Handshake of TLS", Handshake, Bytes},
 	{"Token", Token, Bytes},
 

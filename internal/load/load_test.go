@@ -77,15 +77,15 @@ func TestUrgentMessagesPassTheBacklog(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	b := triagetest.Start(t, oneQueue)
 	to := target(t, b)
-	stranger := to
-	stranger.Password = "guessed"
+	outsider := to
+	outsider.Password = "guessed"
 	for name, c := range map[string]struct {
 		cfg  load.Config
 		want string
 	}{
 		"no such queue":  {load.Config{Target: to, Queue: "none"}, "amqp:not-found"},
 		"no such queue ": {load.Config{Target: to, Queue: "none", Mode: load.Send}, "amqp:not-found"},
-		"wrong key":      {load.Config{Target: stranger}, "rejected the login"},
+		"wrong key":      {load.Config{Target: outsider}, "rejected the login"},
 		"nonsense":       {load.Config{Target: to, Levels: 300, Size: 3}, "outside 1..256"},
 	} {
 		_, err := load.Run(t.Context(), c.cfg)

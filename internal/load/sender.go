@@ -109,12 +109,12 @@ func (s *sender) work(q *quota) error {
 // fill gathers as many deliveries as window and credit allow and reports whether
 // there may be more later.
 func (s *sender) fill(q *quota) bool {
-	room := min(s.window-s.inFlight, int(s.credit))
-	if room <= 0 {
+	space := min(s.window-s.inFlight, int(s.credit))
+	if space <= 0 {
 		return true
 	}
 	now := s.run.since()
-	for range room {
+	for range space {
 		first, n := q.take(now, s.batch)
 		if n == 0 {
 			return false
@@ -143,8 +143,8 @@ func (s *sender) transfer(first uint64, n int, now time.Duration) {
 
 	for rest := s.payload; ; t = (frame.Transfer{Handle: handle}) {
 		part := rest
-		if room := s.maxFrame - frame.MaxTransfer; len(part) > room {
-			part, t.More = part[:room], true
+		if space := s.maxFrame - frame.MaxTransfer; len(part) > space {
+			part, t.More = part[:space], true
 		}
 		start := len(s.out)
 		s.out = append(t.Append(frame.AppendHeader(s.out, frame.TypeAMQP, channel)), part...)

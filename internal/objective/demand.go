@@ -46,7 +46,7 @@ type DemandInput struct {
 type DemandResult struct {
 	Workers int     `json:"workers"`
 	Steady  float64 `json:"steady"`  // workers busy with arrivals
-	Spare   float64 `json:"spare"`   // more of them for head-room
+	Spare   float64 `json:"spare"`   // more of them for headroom
 	Backlog float64 `json:"backlog"` // more of them to work off what waits in time
 	Why     string  `json:"why"`
 }
@@ -54,7 +54,7 @@ type DemandResult struct {
 // Demand returns how many workers the objectives need now:
 //
 //	steady  = sum over classes of arrival rate × service time      (Little's law)
-//	spare   = head-room × steady
+//	spare   = headroom × steady
 //	backlog = max over deadlines D of (work that is due by D) / D
 //	workers = steady + spare + backlog, rounded up, within floor and ceiling
 //

@@ -19,7 +19,7 @@ func TestDemand(t *testing.T) {
 		{"nothing", DemandInput{}, 0, ""},
 		{"only the floor", DemandInput{Floor: 2}, 2, "raised to the floor"},
 		{"little's law", DemandInput{Headroom: -1, Classes: []Load{{Arrival: 10, Service: 2 * time.Second}}}, 20, "20 busy"},
-		{"head-room", DemandInput{Classes: []Load{{Arrival: 10, Service: 2 * time.Second}}}, 25, "5 spare"},
+		{"headroom", DemandInput{Classes: []Load{{Arrival: 10, Service: 2 * time.Second}}}, 25, "5 spare"},
 		{"backlog", DemandInput{Classes: []Load{{Waiting: 100, Service: time.Second, Wait: 10 * time.Second}}}, 10, "10 for the backlog"},
 		{"an old backlog", DemandInput{Classes: []Load{{Waiting: 100, Service: time.Second, Wait: 10 * time.Second, Oldest: 5 * time.Second}}}, 20, ""},
 		{"a late backlog", DemandInput{Classes: []Load{{Waiting: 100, Service: time.Second, Wait: 10 * time.Second, Oldest: time.Hour}}}, 100, ""},

@@ -77,16 +77,16 @@ func (b *batch) fitQueue(a AdmitRequest, c *Class, size Depth) *Refusal {
 
 // lower returns the classes below a level that evict, the lowest first.
 func (b *batch) lower(level uint8) []uint8 {
-	var victims []uint8
+	var candidates []uint8
 	for i, c := range b.policy.Classes {
 		if c.Overflow == Evict && c.rank() < level && b.waiting(uint8(i+1)).Count > 0 {
-			victims = append(victims, uint8(i+1))
+			candidates = append(candidates, uint8(i+1))
 		}
 	}
-	slices.SortStableFunc(victims, func(x, y uint8) int {
+	slices.SortStableFunc(candidates, func(x, y uint8) int {
 		return cmp.Compare(b.policy.class(x).rank(), b.policy.class(y).rank())
 	})
-	return victims
+	return candidates
 }
 
 // rank returns the level of a class. One without a fixed level counts as the default

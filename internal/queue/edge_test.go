@@ -49,7 +49,7 @@ func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
 		t.Fatalf("number %d, %v; the first attempt was refused, so want 1", seqs[0], err)
 	}
 	if err := q.Enqueue(epochStart, big, seqs, &out); err != nil || seqs[0] != 0 {
-		t.Fatalf("number %d, %v; a duplicate needs no room, so want 0", seqs[0], err)
+		t.Fatalf("number %d, %v; a duplicate needs no space, so want 0", seqs[0], err)
 	}
 }
 

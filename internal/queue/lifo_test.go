@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Far more messages than a chunk of the stack has room for, most of which leave from
+// Far more messages than a chunk of the stack has space for, most of which leave from
 // the middle or come back to it.
 func TestLifoOfManyKeepsTheOrder(t *testing.T) {
 	q := New(Config{LockFor: time.Hour, Order: Order{LevelOrder: Lifo}}, 1)

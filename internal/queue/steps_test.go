@@ -22,7 +22,7 @@ func (p *player) step() {
 		{12, "settle", p.settle},
 		{3, "take by number", p.takeSeq},
 		{2, "return", p.giveBack},
-		{1, "bury", p.bury},
+		{1, "deadLetter", p.deadLetter},
 		{2, "cancel", p.cancel},
 		{1, "remove", p.remove},
 		{2, "reclass", p.reclass},
@@ -298,19 +298,19 @@ func (p *player) giveBack() {
 	p.m.fail(t.x)
 }
 
-func (p *player) bury() {
+func (p *player) deadLetter() {
 	x := p.pick(State(p.rnd.IntN(4)))
 	if x == nil {
 		return
 	}
 	if x.state == Locked && p.rnd.IntN(2) == 0 {
 		if err := p.q.DeadLetter(p.now, x.seq, Token{Seq: x.seq}, "why", "because", &p.out); !errors.Is(err, ErrLocked) {
-			p.fatalf("bury %d, which somebody else holds: %v", x.seq, err)
+			p.fatalf("deadLetter %d, which somebody else holds: %v", x.seq, err)
 		}
 		return
 	}
 	if err := p.q.DeadLetter(p.now, x.seq, x.token, "why", "because", &p.out); err != nil {
-		p.fatalf("bury %d: %v", x.seq, err)
+		p.fatalf("deadLetter %d: %v", x.seq, err)
 	}
 	p.m.dead = append(p.m.dead, x.seq)
 	p.m.remove(x.seq)

@@ -57,7 +57,7 @@ func first(at int) int {
 }
 
 // TestSessionThatEndsWithItsLastMessageOffersNothing lets a session's lock run
-// out, and its messages die, while its line still mentions one that was taken by
+// out, and its messages die, while its list still has an entry for one that was taken by
 // its number.
 func TestSessionThatEndsWithItsLastMessageOffersNothing(t *testing.T) {
 	q := New(Config{LockFor: time.Minute, MaxFailures: 1, Sessions: true}, 1)

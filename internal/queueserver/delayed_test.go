@@ -27,7 +27,7 @@ func (b *busy) Append(c journal.Claim, g *journal.Group) error {
 	return b.Journal.Append(c, g)
 }
 
-// A12: a send that comes while the journal has no room for it is not refused. It
+// A12: a send that comes while the journal has no space for it is not refused. It
 // waits, and so do those behind it, in their order; everything else goes on.
 func TestSendsWaitWhileTheJournalIsBusy(t *testing.T) {
 	r := newRig(t, Options{})

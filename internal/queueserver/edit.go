@@ -14,9 +14,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
-// ErrNoRoom answers a settlement with properties while the disk is full: each message
+// ErrNoPropertySpace answers a settlement with properties while the disk is full: each message
 // would need a new body. The locks do not change. It unwraps to ErrDiskFull.
-var ErrNoRoom = fmt.Errorf("%w: there is no room for messages with new properties", ErrDiskFull)
+var ErrNoPropertySpace = fmt.Errorf("%w: there is no space for messages with new properties", ErrDiskFull)
 
 // ErrUnreadable answers a settlement with properties of a message whose body cannot
 // be read. The message has become a dead letter, if it was not one already.
@@ -73,7 +73,7 @@ func (e *editing) advance(s *Shard) {
 		case err == nil:
 			err = hq.q.Rewrite(s.tx.Now(), t, ref, s.out(hq))
 		case errors.Is(err, ErrDiskFull):
-			err = ErrNoRoom
+			err = ErrNoPropertySpace
 		}
 		if err != nil {
 			o.refuse(e.next, err)
@@ -118,7 +118,7 @@ func (e *editing) refusal(s *Shard, t queue.Token) error {
 	case e.o.Disposition == Reject && q.Config().DeadLetterQueue:
 		return queue.ErrNotAllowed
 	case s.tx.Full():
-		return ErrNoRoom // the reserve is for operations that free space
+		return ErrNoPropertySpace // the reserve is for operations that free space
 	}
 	return nil
 }

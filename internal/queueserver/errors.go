@@ -17,7 +17,7 @@ var errorCodes = []struct {
 	code string
 	err  error
 }{
-	{"no-room", ErrNoRoom}, // wraps ErrDiskFull
+	{"no-property-space", ErrNoPropertySpace}, // wraps ErrDiskFull
 	{"no-entity", ErrNoEntity},
 	{"busy", ErrBusy},
 	{"disk-full", ErrDiskFull},

@@ -29,7 +29,7 @@ func (r *rig) sendAll(id ID, bodies ...string) {
 }
 
 // Bodies on the disk are read in the background; a ReceiveAndDelete consumer gets the
-// messages in order, as many as there is room for, each after its removal.
+// messages in order, as many as there is space for, each after its removal.
 func TestBodiesAreFetchedInOrder(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
 	id := r.define("orders", minute)
@@ -342,7 +342,7 @@ func TestParkedSettlementsAreAnswered(t *testing.T) {
 }
 
 // Line A7: on a full disk a settlement with properties is refused and leaves the lock
-// as it was; a dead letter needs neither its body nor room for another one.
+// as it was; a dead letter needs neither its body nor space for another one.
 func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
 	id := r.define("orders", minute)
@@ -359,8 +359,8 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	r.step()
 	r.sync()
 	r.step()
-	if len(errs) != 1 || !errors.Is(errs[0], ErrNoRoom) {
-		t.Fatalf("answered with %v, want %v", errs, ErrNoRoom)
+	if len(errs) != 1 || !errors.Is(errs[0], ErrNoPropertySpace) {
+		t.Fatalf("answered with %v, want %v", errs, ErrNoPropertySpace)
 	}
 	hq, _ := r.s.hostedQueue(id, Main)
 	if !hq.q.LockValid(r.now, k.got[0].Token) {

@@ -226,7 +226,7 @@ func TestIdleShardDoesNotHoldTheJournalBack(t *testing.T) {
 }
 
 // Consumers that drain a full disk free space for senders.
-func TestFullDiskHasRoomAgainWhenItsMessagesAreGone(t *testing.T) {
+func TestFullDiskHasSpaceAgainWhenItsMessagesAreRemoved(t *testing.T) {
 	disk := vfs.NewFault(vfs.NewMem())
 	w, err := wal.Open(disk, wal.Options{SegmentSize: 1 << 16})
 	if err != nil {

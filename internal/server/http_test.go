@@ -82,7 +82,7 @@ func TestBodyOfUnauthenticatedRequestIsNotRead(t *testing.T) {
 	r = strict(t, func(c *Config) { c.FirstBytes = time.Hour })
 	nc, br := r.raw("POST /q/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
 	if got := status(t, br); got != http.StatusUnauthorized {
-		t.Errorf("a stranger that keeps its body back is told %d, want 401", got)
+		t.Errorf("an unauthenticated peer that keeps its body back is told %d, want 401", got)
 	}
 	nc.Close()
 }
@@ -126,10 +126,10 @@ func TestConnectionIsKnownByAKeyAlone(t *testing.T) {
 		status(t, br)
 		return nc, br
 	}
-	_, stranger := ask("Authorization: Basic eDp5\r\n")
+	_, outsider := ask("Authorization: Basic eDp5\r\n")
 	r.dial() // takes the place of the unauthenticated peer
-	if _, err := stranger.ReadByte(); err == nil {
-		t.Error("the stranger was not shut out")
+	if _, err := outsider.ReadByte(); err == nil {
+		t.Error("the unauthenticated peer was not shut out")
 	}
 	nc, br := ask("Authorization: " + basic(*r.up.NewKey) + "\r\n")
 	for range 3 {
@@ -139,13 +139,13 @@ func TestConnectionIsKnownByAKeyAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := status(t, br); got != http.StatusOK {
-		t.Errorf("who has shown a key is shut out for strangers: %d", got)
+		t.Errorf("who has shown a key is shut out for unauthenticated peers: %d", got)
 	}
 }
 
 // Number 7: who does not read its answer is cut off.
 func TestAnswersAreNotWaitedForToBeRead(t *testing.T) {
-	for _, who := range []string{"stranger", "known"} {
+	for _, who := range []string{"outsider", "known"} {
 		r := strict(t, func(c *Config) { c.Limits.WriteTimeout = entity.Duration(100 * time.Millisecond) })
 		auth := ""
 		if who == "known" {
@@ -340,7 +340,7 @@ func TestBodiesAreCharged(t *testing.T) {
 			select {
 			case got := <-answered:
 				if full = true; got != http.StatusTooManyRequests {
-					t.Errorf("a body for which there is no room: %d, want 429", got)
+					t.Errorf("a body for which there is no space: %d, want 429", got)
 				}
 				return true
 			default:
@@ -379,7 +379,7 @@ func TestWebSocketCountsAsAuthenticated(t *testing.T) {
 	for range 20 {
 		dial()
 	}
-	eventually(t, "nobody is charged as a stranger", func() bool { return usage().Unauthenticated == 0 })
+	eventually(t, "nobody is charged as an unauthenticated peer", func() bool { return usage().Unauthenticated == 0 })
 	_, br := r.raw("POST /q/messages/head?timeout=1 HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 0\r\n\r\n", basic(*r.up.NewKey))
 	if got := status(t, br); got != http.StatusNoContent { // after some time
 		t.Errorf("waiting for a message: %d, want 204", got)
@@ -396,7 +396,7 @@ func TestKeysHaveTheirShareOfMemory(t *testing.T) {
 	connect := func(rule string) *charges {
 		c := new(charges)
 		if !c.enter(p) {
-			t.Fatal("no room for a connection")
+			t.Fatal("no space for a connection")
 		}
 		c.prove(rule)
 		return c
@@ -410,7 +410,7 @@ func TestKeysHaveTheirShareOfMemory(t *testing.T) {
 		full = c.short()
 	}
 	if c := connect("mine"); !c.short() || c.hold(64<<10) {
-		t.Error("another connection of the key has room")
+		t.Error("another connection of the key has space")
 	}
 	if c := connect("other"); c.short() || !c.hold(64<<10) {
 		t.Error("another key has none")

@@ -87,12 +87,12 @@ func hostile(kind int) []byte {
 // Numbers 5 and 16 of "Hardening the doors", measured: a thousand hostile connections
 // that have not logged in hold less than 100 MiB together, and a client with a key gets
 // in and is served.
-func TestThousandHostileStrangers(t *testing.T) {
-	const strangers = 1000
+func TestThousandHostilePeers(t *testing.T) {
+	const outsiders = 1000
 	var memory *budget.Process
 	r := run(t, func(c *Config) {
 		c.Security.Dev = false
-		c.MaxUnauthenticated = strangers + 10
+		c.MaxUnauthenticated = outsiders + 10
 		c.Limits.Memory = 512 << 20
 		c.Handler = func(p Parts) http.Handler {
 			memory = p.Memory
@@ -111,7 +111,7 @@ func TestThousandHostileStrangers(t *testing.T) {
 	}
 	before := inUse()
 	var wg sync.WaitGroup
-	for i := range strangers {
+	for i := range outsiders {
 		nc, err := net.Dial("tcp", r.addr)
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestThousandHostileStrangers(t *testing.T) {
 	held := inUse() - before
 	t.Logf("at most %d MB were charged; %d MB are in use", most>>20, held>>20)
 	if most > budget.AllUnauthenticatedLimit+budget.AllUnauthenticatedLimit/4 {
-		t.Errorf("strangers hold %d bytes", most)
+		t.Errorf("unauthenticated peers hold %d bytes", most)
 	}
 	if held > 100<<20 {
 		t.Errorf("%d MB are in use for them", held>>20)
@@ -147,7 +147,7 @@ func TestThousandHostileStrangers(t *testing.T) {
 }
 
 // Unauthenticated peers that hold all the memory there is for them give way to those that come.
-func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
+func TestUnauthenticatedPeersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
 	var memory *budget.Process
 	r := run(t, func(c *Config) {
 		c.Security.Dev = false
@@ -169,7 +169,7 @@ func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
 	key := r.up.NewKey
 	r.roundTrip(r.dial(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(key.Name, key.PrimaryKey)})
 	if n, err := io.Copy(io.Discard, old); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("the stranger was sent %d bytes and then %v", n, err)
+		t.Errorf("the unauthenticated peer was sent %d bytes and then %v", n, err)
 	}
 	memory.Unauthenticated().Release(full)
 }

@@ -41,7 +41,7 @@ func TestFullDiskShows(t *testing.T) {
 	sent := 0
 	for ; send() == http.StatusCreated; sent++ {
 		if status, text := ask("GET", "/readyz", ""); sent == 0 && (status != http.StatusOK || text != "ok\n") {
-			t.Errorf("with room: %d %q, want ok", status, text)
+			t.Errorf("with space: %d %q, want ok", status, text)
 		}
 	}
 	if sent == 0 {

@@ -21,8 +21,8 @@ const (
 	bodyStep = 4 << 10
 )
 
-// errStranger ends the reading of a body whose sender is not known.
-var errStranger = errors.New("server: the body of a request without credentials is not read")
+// errUnauthenticated ends the reading of a body whose sender is not known.
+var errUnauthenticated = errors.New("server: the body of a request without credentials is not read")
 
 // request is an HTTP request under way and the time it is given. Until its sender is
 // identified it has as long as an unauthenticated peer has to say anything, for its body as for
@@ -106,10 +106,10 @@ func (x *request) setDeadline(d time.Duration) {
 // Read reads from the body.
 func (x *request) Read(p []byte) (int, error) {
 	if !x.identified {
-		if x.read >= limits.StrangerBody {
-			return 0, errStranger
+		if x.read >= limits.UnauthenticatedBody {
+			return 0, errUnauthenticated
 		}
-		p = p[:min(len(p), limits.StrangerBody-x.read)]
+		p = p[:min(len(p), limits.UnauthenticatedBody-x.read)]
 	}
 	n, err := x.ReadCloser.Read(p)
 	if !x.conn.held.body(n) {

@@ -62,7 +62,7 @@ func TestClientCertificate(t *testing.T) {
 	}
 	external := func() *amqp.ConnOptions { return &amqp.ConnOptions{SASLType: amqp.SASLTypeExternal("")} }
 	r.roundTrip(tls.Client(r.dial(), client("worker")), external())
-	if _, err := amqp.NewConn(r.ctx(), tls.Client(r.dial(), client("stranger")), external()); err == nil {
+	if _, err := amqp.NewConn(r.ctx(), tls.Client(r.dial(), client("outsider")), external()); err == nil {
 		t.Error("a certificate without a rule got in")
 	}
 	if _, err := amqp.NewConn(r.ctx(), tls.Client(r.dial(), r.tlsConfig()), external()); err == nil {

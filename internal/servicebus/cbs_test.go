@@ -150,7 +150,7 @@ func TestLinksEndWithTheirToken(t *testing.T) {
 	})
 }
 
-func TestStrangersAreNotWaitedFor(t *testing.T) {
+func TestUnauthenticatedPeerIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
 		p := b.anonymous(t, b.keeper)

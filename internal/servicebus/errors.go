@@ -20,7 +20,7 @@ const (
 
 // conditions are how errors of queues and sessions are reported to peers.
 var conditions = []condition.Condition{
-	{Err: broker.ErrNoRoom, Name: names.ServerBusy, Status: condition.StatusUnavailable, Text: "The broker's disk is full: properties cannot be merged into a message. " +
+	{Err: broker.ErrNoPropertySpace, Name: names.ServerBusy, Status: condition.StatusUnavailable, Text: "The broker's disk is full: properties cannot be merged into a message. " +
 		"Settle it without them, or try again later; its lock holds."},
 	{Err: broker.ErrUnreadable, Name: names.MessageNotFound, Status: condition.StatusNotFound, Text: "The message cannot be read from the disk of the broker. It is among the dead letters of '{entity}'."},
 	{Err: broker.ErrSessionRequired, Name: endpoint.CondNotAllowed, Status: condition.StatusBadRequest, Text: textNoSession},

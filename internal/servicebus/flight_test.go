@@ -138,7 +138,7 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 }
 
 // Many connections of one key that read nothing: each gets a message, as long as the key
-// has memory for it. The rest wait, and get theirs when there is room.
+// has memory for it. The rest wait, and get theirs when there is space.
 func TestKeyWithManySlowConnectionsIsBounded(t *testing.T) {
 	const connections, size, limit = 100, 900_000, 64 << 20 // a key has half of it
 	b := start(t).limited(limit)
@@ -166,7 +166,7 @@ func TestKeyWithManySlowConnectionsIsBounded(t *testing.T) {
 	}
 	most := settles(func() int64 { return b.memory.Usage().Known })
 	t.Logf("at most %d KB", most>>10)
-	if most > limit*3/4 { // an eighth of it beyond, and buffers that have room to spare
+	if most > limit*3/4 { // an eighth of it beyond, and buffers that have space to spare
 		t.Errorf("connections that read nothing make us hold %d MB, where their key may have %d", most>>20, limit/2>>20)
 	}
 	for _, open := range opens {

@@ -170,7 +170,7 @@ func TestRequestThatWaitsNeedsItsRightStill(t *testing.T) {
 
 // Who has no right anywhere cannot send to a temporary node, be it by way of an answer
 // of $cbs.
-func TestStrangerCannotReachATemporaryNode(t *testing.T) {
+func TestOtherConnectionCannotReachATemporaryNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
 		p := b.login(t, access.Rule{Name: listenRule.Name, PrimaryKey: listenRule.PrimaryKey})
@@ -178,12 +178,12 @@ func TestStrangerCannotReachATemporaryNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stranger := b.anonymous(t, b.keeper).rpc("$cbs")
-		stranger.replyTo = r.Address()
-		stranger.ask("anything that is written into the answer", "x", nil)
+		outsider := b.anonymous(t, b.keeper).rpc("$cbs")
+		outsider.replyTo = r.Address()
+		outsider.ask("anything that is written into the answer", "x", nil)
 		synctest.Wait()
 		if m := r.Prefetched(); m != nil {
-			t.Errorf("the reader got %v from a stranger", m.ApplicationProperties)
+			t.Errorf("the reader got %v from an unauthenticated peer", m.ApplicationProperties)
 		}
 	})
 }

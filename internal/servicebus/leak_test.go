@@ -434,7 +434,7 @@ func TestNothingIsLeftOfLinksThatExpire(t *testing.T) {
 		}
 		root.receiver("sessions", inSession("a", 0)) // free
 
-		// The connection is a stranger again, and is not waited for.
+		// The connection is an unauthenticated peer again, and is not waited for.
 		time.Sleep(authTimeout)
 		if err := <-p.served; err == nil {
 			t.Error("the connection ended without a reason")

@@ -59,7 +59,7 @@ type loader struct {
 	closed  bool           // guarded by mu
 	ahead   int64          // bytes that were posted and not sent; guarded by mu
 	mem     budget.Counter // charges what is here and ahead; guarded by mu
-	room    *sync.Cond     // of mu: ahead has become less, or closed is set
+	space   *sync.Cond     // of mu: ahead has become less, or closed is set
 	usedUp  atomic.Bool    // there is no memory for what comes next
 	again   time.Duration  // after which it is asked for again; guarded by mu
 
@@ -96,7 +96,7 @@ type encodedMessage struct {
 
 func (l *loader) init(c *links) {
 	l.c = c
-	l.room = sync.NewCond(&l.mu)
+	l.space = sync.NewCond(&l.mu)
 	l.mem = budget.NewCounter(c.Memory().Account)
 	l.spare.New = func() any { return new(loaded) }
 }
@@ -111,15 +111,15 @@ func (l *loader) add(w work) {
 		return
 	}
 	w.charge = w.cost()
-	room := !l.full() && l.mem.TakeBeyond(w.charge)
-	if room && !l.running && w.inMemory() {
+	space := !l.full() && l.mem.TakeBeyond(w.charge)
+	if space && !l.running && w.inMemory() {
 		// What has just come is sent without a detour. Under mu, so that close
 		// is either before or after.
 		l.ahead += w.charge
 		l.c.Post(azure.Event{To: w.to, Kind: eventReady, Value: &w})
 		return
 	}
-	if !room {
+	if !space {
 		for i := range w.deliveries {
 			w.deliveries[i].Unload()
 		}
@@ -150,7 +150,7 @@ func (l *loader) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	l.room.Broadcast()
+	l.space.Broadcast()
 }
 
 // release gives back what is still charged, when nothing is left.
@@ -219,7 +219,7 @@ func (l *loader) reserve(w *work) (n int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.full() && !l.closed {
-		l.room.Wait()
+		l.space.Wait()
 	}
 	if l.closed || l.mem.TakeBeyond(n) {
 		l.usedUp.Store(false)
@@ -241,10 +241,10 @@ func (l *loader) reserve(w *work) (n int64, ok bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		over = true
-		l.room.Broadcast()
+		l.space.Broadcast()
 	})
 	for !over && !l.closed {
-		l.room.Wait()
+		l.space.Wait()
 	}
 	timer.Stop()
 	for _, e := range back {
@@ -277,7 +277,7 @@ func (l *loader) sent(n int64) {
 	l.ahead -= n
 	l.mem.Release(n)
 	if l.running {
-		l.room.Signal()
+		l.space.Signal()
 	}
 }
 

@@ -182,7 +182,7 @@ func TestUnreadTokenRepliesDoNotBlockRenewal(t *testing.T) {
 }
 
 // Properties to modify are charged until they are written: a frame of them becomes a
-// megabyte, and there may be one for each message that a peer has locked. Without room
+// megabyte, and there may be one for each message that a peer has locked. Without space
 // the settlement is refused, and the lock holds.
 func TestPropertiesToModifyAreCharged(t *testing.T) {
 	b := start(t).limited(64 << 20)

@@ -372,8 +372,8 @@ func (r *receiver) availableCredit() int64 {
 	if r.c.loader.usedUp.Load() {
 		most = 1
 	}
-	room := min(int64(r.link.Credit()), max(1, most))
-	return max(0, room-int64(len(r.settledBacklog)))
+	space := min(int64(r.link.Credit()), max(1, most))
+	return max(0, space-int64(len(r.settledBacklog)))
 }
 
 // allow lets the broker deliver as much as there is credit for.
@@ -384,7 +384,7 @@ func (r *receiver) allow(from brokerReceiver) {
 
 // topUp raises the limit before the broker has used up this one.
 func (r *receiver) topUp(from brokerReceiver) {
-	if left, room := int64(r.allowed)-int64(r.handled), r.availableCredit(); left < room && left <= room/2 {
+	if left, space := int64(r.allowed)-int64(r.handled), r.availableCredit(); left < space && left <= space/2 {
 		r.allow(from)
 	}
 }

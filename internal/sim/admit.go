@@ -123,6 +123,6 @@ type depths struct{ q *queue.Queue }
 
 func (d depths) Total() policy.Depth          { return d.AtLeast(0) }
 func (d depths) Leaving() float64             { return 0 }
-func (d depths) AtLeast(l uint8) policy.Depth { return room(d.q.ReadyFrom(queue.Level(l))) }
-func (d depths) OfClass(n uint8) policy.Depth { return room(d.q.ReadyOf(queue.Class(n))) }
-func room(count, bytes int64) policy.Depth    { return policy.Depth{Count: count, Bytes: bytes} }
+func (d depths) AtLeast(l uint8) policy.Depth { return space(d.q.ReadyFrom(queue.Level(l))) }
+func (d depths) OfClass(n uint8) policy.Depth { return space(d.q.ReadyOf(queue.Class(n))) }
+func space(count, bytes int64) policy.Depth   { return policy.Depth{Count: count, Bytes: bytes} }

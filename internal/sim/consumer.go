@@ -88,7 +88,7 @@ func (c *consumer) Deliver(ds []queueserver.Delivery) {
 		c.h.noteReported(t.version)
 		c.h.unread = append(c.h.unread, unread{c.place, d, t.body, t.m})
 		if c.gives && !c.want.ReceiveAndDelete {
-			c.h.recalls.lent[key] = c
+			c.h.recalls.outstanding[key] = c
 		}
 		if d.Token != (queue.Token{}) {
 			c.h.stale = append(c.h.stale, token{c.place, d.Token})

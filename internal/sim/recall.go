@@ -14,8 +14,8 @@ var _ queueserver.Recaller = (*consumer)(nil)
 
 // recalls is what a shardSim knows of recalled messages.
 type recalls struct {
-	lent  map[taking]*consumer // outstanding deliveries of consumers that release on recall
-	asked map[taking]bool
+	outstanding map[taking]*consumer // outstanding deliveries of consumers that release on recall
+	asked       map[taking]bool
 	// why are the messages for which others were recalled.
 	why  map[place]map[queue.SeqNo]bool
 	open []asked // not answered yet
@@ -27,7 +27,7 @@ type asked struct {
 }
 
 func newRecalls() recalls {
-	return recalls{lent: map[taking]*consumer{}, asked: map[taking]bool{}, why: map[place]map[queue.SeqNo]bool{}}
+	return recalls{outstanding: map[taking]*consumer{}, asked: map[taking]bool{}, why: map[place]map[queue.SeqNo]bool{}}
 }
 
 // Recall implements queueserver.Recaller: a better message must wait, and no other
@@ -99,7 +99,7 @@ func (q *modelQueue) ranksAbove(ready, held *modelMessage) bool {
 func (h *shardSim) recallable(p place, q *modelQueue, best *modelMessage) (ms []*modelMessage) {
 	for _, m := range q.messages {
 		key := taking{p, m.seq, m.nonce}
-		c := h.recalls.lent[key]
+		c := h.recalls.outstanding[key]
 		if c == nil || c.over || h.recalls.asked[key] || q.holder(h.now, queue.Token{Seq: m.seq, Nonce: m.nonce}) == nil {
 			continue
 		}

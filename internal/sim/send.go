@@ -83,8 +83,8 @@ func (h *shardSim) targets() []queueserver.ID {
 
 // arrival draws what a sender sets in a message.
 func (w *world) arrival(e *modelEntity, m *message.Message) queue.Arrival {
-	worth := w.classify(e.rules, m)
-	a := queue.Arrival{Level: worth.Level, Class: worth.Class, Key: worth.Key}
+	class := w.classify(e.rules, m)
+	a := queue.Arrival{Level: class.Level, Class: class.Class, Key: class.Key}
 	if w.chance(2) {
 		a.MessageID = fmt.Sprint("id ", w.rng.IntN(30))
 	}

@@ -62,25 +62,25 @@ func child(ctx context.Context, dir, life string) error {
 	say(saysReady)
 
 	// This many messages may wait; receivers let senders continue.
-	room := make(chan struct{}, 3000)
-	for range min(len(all), cap(room)) {
-		room <- struct{}{}
+	space := make(chan struct{}, 3000)
+	for range min(len(all), cap(space)) {
+		space <- struct{}{}
 	}
 	errs := make(chan error)
 	for i := range 4 {
-		go func() { errs <- n.send(fmt.Sprint(life, ".", i), room) }() // ends with the process
+		go func() { errs <- n.send(fmt.Sprint(life, ".", i), space) }() // ends with the process
 	}
 	idle := rand.IntN(len(queues)) // has no receiver in this life, so that messages pile up
 	for i := range queues {
 		if i != idle {
-			go func() { errs <- n.receive(ctx, queues[i], room) }() // ends with the process
+			go func() { errs <- n.receive(ctx, queues[i], space) }() // ends with the process
 		}
 	}
 	return <-errs
 }
 
 // send sends batches, one after the other.
-func (n *node) send(name string, room chan struct{}) error {
+func (n *node) send(name string, space chan struct{}) error {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	for k := 0; ; k++ {
 		s, err := n.OpenSender(queues[rng.IntN(len(queues))], broker.SenderOptions{})
@@ -90,7 +90,7 @@ func (n *node) send(name string, room chan struct{}) error {
 		size := 1 + rng.IntN(4)
 		var batch []*message.Message
 		for i := range size {
-			room <- struct{}{}
+			space <- struct{}{}
 			batch = append(batch, compose(member(fmt.Sprint(name, ".", k), i, size), uint8(rng.IntN(10))))
 		}
 		answer := make(chan error, 1)
@@ -114,7 +114,7 @@ func (r *receiver) Deliver(ds []broker.Delivery) { r.ds <- ds }
 func (r *receiver) Drained()                     {}
 func (r *receiver) Ended(error)                  {}
 
-func (n *node) receive(ctx context.Context, name string, room chan struct{}) error {
+func (n *node) receive(ctx context.Context, name string, space chan struct{}) error {
 	const credit = 50
 	sink := &receiver{ds: make(chan []broker.Delivery, credit)}
 	r, err := n.OpenReceiver(ctx, name, broker.ReceiverOptions{Sink: sink})
@@ -125,7 +125,7 @@ func (n *node) receive(ctx context.Context, name string, room chan struct{}) err
 	total := uint64(credit)
 	for ds := range sink.ds {
 		for i := range ds {
-			if err := n.work(r, name, &ds[i], room); err != nil {
+			if err := n.work(r, name, &ds[i], space); err != nil {
 				return err
 			}
 		}
@@ -135,7 +135,7 @@ func (n *node) receive(ctx context.Context, name string, room chan struct{}) err
 	return nil
 }
 
-func (n *node) work(r *broker.Receiver, name string, d *broker.Delivery, room chan struct{}) error {
+func (n *node) work(r *broker.Receiver, name string, d *broker.Delivery, space chan struct{}) error {
 	f, err := read(name, d)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (n *node) work(r *broker.Receiver, name string, d *broker.Delivery, room ch
 		if errs == nil {
 			say(saysCompleted, f.id)
 			select {
-			case <-room:
+			case <-space:
 			default: // it was received before it was counted
 			}
 		}

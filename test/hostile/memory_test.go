@@ -51,7 +51,7 @@ func wideAttach(handle uint32) raw {
 
 // attachesWithWideArrays is number 5: 32 KB from an unauthenticated peer.
 func attachesWithWideArrays(s *scene) {
-	p := s.stranger()
+	p := s.outsider()
 	before, _ := s.resident()
 	sent := 0
 	for i := range uint32(250) {
@@ -287,9 +287,9 @@ func repliesWithoutCredit(s *scene) {
 	s.Logf("%d requests, %d answers of 1.6 MB or more wait", asked, answered)
 }
 
-// strangersHoldLittle is number 16: a thousand unauthenticated peers do what
+// unauthenticatedHoldLittle is number 16: a thousand unauthenticated peers do what
 // makes a broker use most memory, and read nothing.
-func strangersHoldLittle(s *scene) {
+func unauthenticatedHoldLittle(s *scene) {
 	before, err := s.live()
 	if err != nil {
 		s.Fatal(err)

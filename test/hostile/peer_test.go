@@ -68,9 +68,9 @@ func (s *scene) connect(from net.IP) (*peer, error) {
 	return &peer{nc: nc, in: bufio.NewReader(nc)}, nil
 }
 
-// stranger returns a peer that has opened a connection and a session without
+// outsider returns a peer that has opened a connection and a session without
 // authentication.
-func (s *scene) stranger() *peer {
+func (s *scene) outsider() *peer {
 	s.Helper()
 	p, err := s.connect(net.IPv4(127, 0, 0, 1))
 	if err == nil {

@@ -45,7 +45,7 @@ func revokedKeys(s *scene) {
 	s.define(http.MethodPut, "/queues/revoked", keyed("revoked", old.PrimaryKey))
 	s.Cleanup(func() { _, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/revoked", nil) })
 	connect := func() *peer {
-		p := s.stranger()
+		p := s.outsider()
 		if err := p.putToken(old, "revoked", time.Now().Add(time.Hour), 10); err != nil {
 			s.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func (s *scene) wantNoEntry(when string, open, idle *peer, handle uint32) {
 // keyOfAnotherEntity is number 11: the key of the queue own is used on
 // own/below, which is another queue.
 func keyOfAnotherEntity(s *scene) {
-	p := s.stranger()
+	p := s.outsider()
 	later := time.Now().Add(time.Hour)
 	d, err := p.talk("$cbs", 0)
 	if err == nil {
@@ -136,7 +136,7 @@ func keyOfAnotherEntity(s *scene) {
 // more messages, although its connection stays open.
 func linksAfterExpiry(s *scene) {
 	const links = 20
-	p := s.stranger()
+	p := s.outsider()
 	expires := time.Now().Add(3 * time.Second)
 	if err := p.putToken(listenKey, "expiring", expires, 1000); err != nil {
 		s.Fatal(err)
@@ -241,7 +241,7 @@ func sources(addrs ...string) []byte {
 // setAfterExpiry is number 19: a receiver of two queues has a token for each, and the
 // second expires.
 func setAfterExpiry(s *scene) {
-	p := s.stranger()
+	p := s.outsider()
 	expires := time.Now().Add(3 * time.Second) // a token knows whole seconds
 	d, err := p.talk("$cbs", 100)
 	if err == nil {

@@ -97,15 +97,15 @@ func answersNotRead(s *scene) {
 	pause(s.ctx, 4*time.Second)
 }
 
-// strangersLockOut is number 8: unauthenticated connections use up the limit of
+// unauthenticatedLockOut is number 8: unauthenticated connections use up the limit of
 // an address, and then the limit of the broker. A client that authenticates is
 // accepted, also from one of these addresses.
-func strangersLockOut(s *scene) {
+func unauthenticatedLockOut(s *scene) {
 	const each = 100 // unauthenticated connections of one address
 	ip := func(i int) net.IP { return net.IPv4(127, 0, 4, byte(1+i/each)) }
-	for _, strangers := range []int{1000, 2000} { // of 2,000 connections in all
+	for _, outsiders := range []int{1000, 2000} { // of 2,000 connections in all
 		var connected atomic.Int64
-		together(strangers, 32, func(i int) {
+		together(outsiders, 32, func(i int) {
 			nc, err := s.dialFrom(s.ctx, ip(i))
 			if err != nil {
 				return
@@ -116,7 +116,7 @@ func strangersLockOut(s *scene) {
 		})
 		in := 0
 		for i := range 20 {
-			p, err := s.connect(ip(i * each % strangers))
+			p, err := s.connect(ip(i * each % outsiders))
 			if err == nil {
 				err = p.within(patience).login(root)
 			}
@@ -128,7 +128,7 @@ func strangersLockOut(s *scene) {
 		}
 		s.Logf("%d unauthenticated connections, %d of 20 logins were accepted", connected.Load(), in)
 		if in < 20 {
-			s.Errorf("beside %d unauthenticated connections %d of 20 valid logins were accepted", strangers, in)
+			s.Errorf("beside %d unauthenticated connections %d of 20 valid logins were accepted", outsiders, in)
 		}
 	}
 }

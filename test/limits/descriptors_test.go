@@ -17,7 +17,7 @@ import (
 
 // Line A11 of the hardening list: a process with 128 descriptors gets 200
 // unauthenticated connections while its store needs new files.
-func TestStrangersTakeNoDescriptorFromTheStore(t *testing.T) {
+func TestUnauthenticatedPeersTakeNoDescriptorFromTheStore(t *testing.T) {
 	b := start(t, "ulimit -n 128")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -67,14 +67,14 @@ func parseHeader(text string) (codec.Value, error) {
 // a message must not control its receiver's browser or proxy. So are properties
 // that would make the headers larger than properties may be.
 func setHeaders(h http.Header, m *message.Message) {
-	room := limits.Properties
+	space := limits.Properties
 	for name, v := range m.Properties() {
 		if !isToken(name) || isOurs(name) || isObeyed(name) {
 			continue
 		}
-		if text, ok := formatHeader(v, room-len(name)); ok {
+		if text, ok := formatHeader(v, space-len(name)); ok {
 			h[name] = []string{text}
-			room -= len(name) + len(text)
+			space -= len(name) + len(text)
 		}
 	}
 }

@@ -26,9 +26,9 @@ type Config struct {
 
 	// Account is charged with what the peer makes us hold; nil is no limit.
 	Account *budget.Account
-	// Stranger says that the peer has proved nothing until Conn.Known says otherwise.
+	// Unauthenticated says that the peer has proved nothing until Conn.Known says otherwise.
 	// Until then it may do little: a few sessions and links, small frames.
-	Stranger bool
+	Unauthenticated bool
 
 	HighOutput int // bytes waiting for the peer at which sending pauses; default 1 MiB
 	MaxOutput  int // bytes waiting for the peer at which it is cut off; default 256 MiB

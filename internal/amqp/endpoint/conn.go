@@ -26,11 +26,11 @@ type Conn struct {
 
 	todoMu sync.Mutex
 	todo   []func() // guarded by todoMu
-	spare  []func() // owned by the writer: room for the next todo
+	spare  []func() // owned by the writer: space for the next todo
 	over   bool     // guarded by todoMu; nothing will run any more
 
 	wake    notify.Signal // for the writer: there is something to write or to do
-	resumed notify.Signal // for the reader: the App may have room again
+	resumed notify.Signal // for the reader: the App may have space again
 
 	unwritten int // owned by the writer: bytes that a failed write did not take
 
@@ -44,9 +44,9 @@ func NewConn(nc net.Conn, cfg Config) *Conn {
 }
 
 // Restrict has what the peer makes us hold charged to an account, and takes the peer for
-// a stranger until Known. It is called before Serve.
+// an unauthenticated peer until Known. It is called before Serve.
 func (c *Conn) Restrict(account *budget.Account) {
-	c.cfg.Account, c.cfg.Stranger = account, true
+	c.cfg.Account, c.cfg.Unauthenticated = account, true
 }
 
 // Known says that the peer has proved something, after its account has got the limit of
@@ -122,7 +122,7 @@ func (c *Conn) Do(f func()) {
 	c.wake.Notify()
 }
 
-// Resume says that the App may have room for the delivery that it had none for. It
+// Resume says that the App may have space for the delivery that it had none for. It
 // may be called from any goroutine, and never blocks.
 func (c *Conn) Resume() { c.resumed.Notify() }
 
@@ -152,7 +152,7 @@ const (
 )
 
 // readLoop feeds the machine until it or the transport ends. While the App has no
-// room it reads nothing, so that in the end the peer cannot send any more.
+// space it reads nothing, so that in the end the peer cannot send any more.
 func (c *Conn) readLoop(ctx context.Context) error {
 	buf := make([]byte, minRead)
 	small := 0 // reads in a row that would have fitted into minRead
@@ -190,7 +190,7 @@ func (c *Conn) growRead(size int) bool {
 	return c.machine.growRead(size)
 }
 
-// feedAll feeds b to the machine, and waits as often as the App has no room.
+// feedAll feeds b to the machine, and waits as often as the App has no space.
 func (c *Conn) feedAll(ctx context.Context, b []byte) error {
 	for {
 		rest, paused, err := c.feed(b)

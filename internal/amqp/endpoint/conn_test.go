@@ -228,17 +228,17 @@ func TestDoRunsEverythingInOrder(t *testing.T) {
 	})
 }
 
-// crowdedApp has room when it is told so.
+// crowdedApp has space when it is told so.
 type crowdedApp struct {
 	*queueApp
-	room  bool
+	space bool
 	sizes []int // that it was asked for
 }
 
-func (a *crowdedApp) Room(_ *Link, size int) bool {
+func (a *crowdedApp) Reserve(_ *Link, size int) bool {
 	a.sizes = append(a.sizes, size)
-	a.given = a.room
-	return a.room
+	a.given = a.space
+	return a.space
 }
 
 // sending is a peer that has attached a link to send on.
@@ -248,23 +248,23 @@ func sending() []byte {
 		encode(0, 0, &frame.Attach{Name: "s", Target: &frame.Target{Address: "q"}}, nil))
 }
 
-// Line A12 of the hardening list: a peer whose delivery finds no room is paused, and
+// Line A12 of the hardening list: a peer whose delivery finds no space is paused, and
 // nothing of it is lost, repeated or read ahead.
-func TestPeerIsPausedWhileThereIsNoRoom(t *testing.T) {
+func TestPeerIsPausedWhileThereIsNoSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		app := &crowdedApp{queueApp: newQueueApp(), room: true}
+		app := &crowdedApp{queueApp: newQueueApp(), space: true}
 		s := serve(t, app, Config{})
 		heard := s.hear(t)
 		s.say(t, sending())
 		heard()
-		s.Do(func() { app.room = false })
+		s.Do(func() { app.space = false })
 		synctest.Wait()
 		s.say(t, // in one write: the second is not looked at before the first is done
 			encode(0, 0, &frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("t"), More: true}, []byte("one,")),
 			encode(0, 0, &frame.Transfer{}, []byte("two")),
 			encode(0, 0, &frame.Transfer{HasDeliveryID: true, DeliveryID: 1, DeliveryTag: []byte("t")}, []byte("three")))
 		if got := heard(); got != "" {
-			t.Errorf("without room the peer was told\n%s", got)
+			t.Errorf("without space the peer was told\n%s", got)
 		}
 		// However long it takes: nobody hears whether the peer is silent.
 		time.Sleep(time.Hour)
@@ -273,12 +273,12 @@ func TestPeerIsPausedWhileThereIsNoRoom(t *testing.T) {
 		}
 		s.Resume() // too early
 		synctest.Wait()
-		s.Do(func() { app.room = true; s.Resume() })
+		s.Do(func() { app.space = true; s.Resume() })
 		if got, want := heard(), "> 0 disposition receiver 0-1 settled=true accepted\n"; got != want {
-			t.Errorf("with room again the peer was told\n%swant\n%s", got, want)
+			t.Errorf("with space again the peer was told\n%swant\n%s", got, want)
 		}
 		if want := []int{7, 7, 7, 5}; !slices.Equal(app.sizes, want) {
-			t.Errorf("the App was asked for room for %v, want %v", app.sizes, want)
+			t.Errorf("the App was asked for space for %v, want %v", app.sizes, want)
 		}
 		if q := app.queue("q"); len(q.ready) != 2 || string(q.ready[0]) != "one,two" || string(q.ready[1]) != "three" {
 			t.Errorf("the App got %q", q.ready)

@@ -17,12 +17,12 @@
 // A peer is let go in steps when the server stops: see stopState.
 //
 // What a peer can make us keep is charged to the account of its connection; see
-// Memory. A delivery that the App has no room for pauses the peer: it stays where it
+// Memory. A delivery that the App has no space for pauses the peer: it stays where it
 // is, and nothing behind it is read.
 //
 // # Memory
 //
-//	held for the peer              when there is no room
+//	held for the peer              when there is no space
 //	sessions                       the connection is closed
 //	links, until they are gone     the link is refused
 //	unfinished deliveries          the link is closed
@@ -31,11 +31,11 @@
 //	  or not yet settled             wait ([Link.Wait])
 //
 // A pause has to end by itself, or a peer that could free memory is not read any more:
-// so reading stops only for what the peer takes by reading, and for the App's Room.
+// so reading stops only for what the peer takes by reading, and for the App's Reserve.
 // While memory is short above the connection's account, one delivery leaves at a time.
 // A peer that takes nothing for the length of a write timeout is cut off.
 //
-// Before login ([Config.Stranger]) there are few sessions and links, and frames are
+// Before login ([Config.Unauthenticated]) there are few sessions and links, and frames are
 // small.
 //
 // # Assumptions

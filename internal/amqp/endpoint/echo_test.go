@@ -17,10 +17,10 @@ type queueApp struct {
 	queues map[string]*testQueue
 	tag    uint64
 	closed chan error // capacity 1
-	// crowded makes every so many-th question for room be answered with no, once;
+	// crowded makes every so many-th question for space be answered with no, once;
 	// zero is never.
 	crowded, asked int
-	given          bool // room that no delivery has used yet
+	given          bool // space that no delivery has used yet
 }
 
 type testQueue struct {
@@ -65,7 +65,7 @@ func (a *queueApp) Attach(l *Link) {
 	}
 }
 
-func (a *queueApp) Room(*Link, int) bool {
+func (a *queueApp) Reserve(*Link, int) bool {
 	a.asked++
 	if a.crowded > 0 && a.asked%a.crowded == 0 {
 		return false
@@ -76,7 +76,7 @@ func (a *queueApp) Room(*Link, int) bool {
 
 func (a *queueApp) Transfer(l *Link, in *Incoming) {
 	if !a.given {
-		panic("a delivery that there was no room for")
+		panic("a delivery that there was no space for")
 	}
 	a.given = false
 	q := a.queue(l.Address())

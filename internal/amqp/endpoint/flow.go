@@ -87,15 +87,15 @@ func (l *Link) park() {
 		l.parked = l.parked[again:]
 		return
 	}
-	room := l.credit
+	space := l.credit
 	kept, parked := s.queue[:0], []*waiting(nil)
 	for _, w := range s.queue {
 		switch {
 		case w.link != l || w.started:
 			kept = append(kept, w)
-		case room > 0:
+		case space > 0:
 			kept = append(kept, w)
-			room--
+			space--
 		default:
 			parked = append(parked, w)
 		}

@@ -13,7 +13,7 @@ const maxTag = 32
 
 // onTransfer takes a transfer of the peer [AMQP 2.6.12].
 func (s *Session) onTransfer(t *frame.Transfer, payload []byte) {
-	if l := s.links.get(t.Handle); l != nil && !l.hasRoom(t, payload) {
+	if l := s.links.get(t.Handle); l != nil && !l.reserve(t, payload) {
 		s.m.paused = true // before anything has changed: the transfer comes again
 		return
 	}
@@ -41,15 +41,15 @@ func (s *Session) onTransfer(t *frame.Transfer, payload []byte) {
 	}
 }
 
-// hasRoom reports whether the App has room for the delivery that a transfer
+// reserve reports whether the App has space for the delivery that a transfer
 // completes. It is not asked about what will be refused anyway.
-func (l *Link) hasRoom(t *frame.Transfer, payload []byte) bool {
+func (l *Link) reserve(t *frame.Transfer, payload []byte) bool {
 	size := len(l.body) + len(payload)
 	if t.More || t.Aborted || l.state != attached || l.Role() != frame.Receiver ||
 		!l.receiving && l.credit == 0 || uint64(size) > l.maxMessage {
 		return true
 	}
-	return l.session.m.app.Room(l, size)
+	return l.session.m.app.Reserve(l, size)
 }
 
 // receive takes the first transfer of a delivery, which is the only one of most.

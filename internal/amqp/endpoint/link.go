@@ -31,7 +31,7 @@ type Link struct {
 	state    linkState
 	offered  bool  // the App was asked for it
 	cost     int64 // that the link is charged with
-	unpaid   bool  // cost was charged although there was no room
+	unpaid   bool  // cost was charged although there was no space
 	reported bool  // the App knows, or is about to be told, that it is gone
 
 	count   uint32 // delivery-count: deliveries begun, in either direction

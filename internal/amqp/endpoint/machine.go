@@ -158,8 +158,8 @@ func (m *Machine) Feed(now time.Time, b []byte) error {
 }
 
 // Paused reports whether Feed stopped before the end, and what is left of what it was
-// given: the App had no room for a delivery, or the peer leaves our answers unread. It
-// has to be fed that again, even if there is none of it, when the App may have room, or
+// given: the App had no space for a delivery, or the peer leaves our answers unread. It
+// has to be fed that again, even if there is none of it, when the App may have space, or
 // when Take has returned something.
 func (m *Machine) Paused() (rest []byte, paused bool) { return m.rest, m.paused }
 

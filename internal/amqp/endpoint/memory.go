@@ -24,7 +24,7 @@ const (
 
 // memory is what the peer makes the machine hold. Things that can be refused are taken
 // from the counter before they are made. Buffers grow and shrink all the time: they are
-// measured at the end of each call, and charged whether there is room or not.
+// measured at the end of each call, and charged whether there is space or not.
 type memory struct {
 	counter  budget.Counter
 	account  *budget.Account // nil for no limit
@@ -36,15 +36,15 @@ type memory struct {
 	unsettled int // size of the sessions' unsettled
 	waiting   int // deliveries that wait for a window
 	owed      int // settlements that were not written yet
-	unpaid    int // links that were refused for lack of room and are charged all the same
+	unpaid    int // links that were refused for lack of space and are charged all the same
 
-	stranger bool // the peer has proved nothing
-	full     bool // the account is used up
-	short    bool // it, or one above it, has little room
+	unauthenticated bool // the peer has proved nothing
+	full            bool // the account is used up
+	short           bool // it, or one above it, has little space
 }
 
 func newMemory(cfg *Config) memory {
-	mem := memory{counter: budget.NewCounter(cfg.Account), account: cfg.Account, stranger: cfg.Stranger, reading: minRead}
+	mem := memory{counter: budget.NewCounter(cfg.Account), account: cfg.Account, unauthenticated: cfg.Unauthenticated, reading: minRead}
 	if mem.account != nil {
 		mem.limit = mem.account.Limit()
 	}
@@ -55,7 +55,7 @@ func newMemory(cfg *Config) memory {
 // known says that the peer has proved something: it may do what others may. Its account
 // has got another limit.
 func (m *Machine) known() {
-	m.mem.stranger = false
+	m.mem.unauthenticated = false
 	if m.mem.account != nil {
 		m.mem.counter.Resized()
 		m.mem.limit = m.mem.account.Limit()
@@ -86,7 +86,7 @@ func (m *Machine) measure() {
 	if wasFull && !mem.full || wasShort && !mem.short {
 		m.recheck = true
 	}
-	if mem.full && mem.stranger && m.closeErr == nil {
+	if mem.full && mem.unauthenticated && m.closeErr == nil {
 		m.closeErr = Errorf(CondResourceLimitExceeded, "more than %d bytes are held for a connection that has not logged in", mem.limit)
 	}
 }
@@ -96,8 +96,8 @@ func (m *Machine) measure() {
 // to stop reading because of them might keep a client from ever settling them.
 func (m *Machine) behind() bool {
 	most := m.cfg.HighOutput
-	if m.mem.stranger {
-		most = min(most, limits.StrangerAnswers)
+	if m.mem.unauthenticated {
+		most = min(most, limits.UnauthenticatedAnswers)
 	}
 	return m.out.answers+m.mem.owed*answerCost >= most
 }
@@ -107,7 +107,7 @@ func (m *Machine) Release() { m.mem.counter.Close() }
 
 // growRead reports whether the buffer for reading may have so many bytes.
 func (m *Machine) growRead(size int) bool {
-	if size > m.mem.reading && (m.mem.stranger || m.mem.short || m.mem.full) {
+	if size > m.mem.reading && (m.mem.unauthenticated || m.mem.short || m.mem.full) {
 		return false
 	}
 	m.mem.reading = size
@@ -120,21 +120,21 @@ func (m *Machine) maxFrameIn() uint32 {
 	switch {
 	case m.phase != running:
 		return min(m.cfg.MaxFrameSize, limits.EarlyFrame)
-	case m.mem.stranger:
-		return min(m.cfg.MaxFrameSize, limits.StrangerFrame)
+	case m.mem.unauthenticated:
+		return min(m.cfg.MaxFrameSize, limits.UnauthenticatedFrame)
 	}
 	return m.cfg.MaxFrameSize
 }
 
 // maxLinks is how many links the peer may have.
 func (m *Machine) maxLinks() int {
-	if m.mem.stranger {
-		return min(m.cfg.MaxLinks, limits.StrangerLinks)
+	if m.mem.unauthenticated {
+		return min(m.cfg.MaxLinks, limits.UnauthenticatedLinks)
 	}
 	return m.cfg.MaxLinks
 }
 
-// admit charges a link, whose attach had so many bytes. If there is no room for it, it
+// admit charges a link, whose attach had so many bytes. If there is no space for it, it
 // is kept without what it asked for until the peer knows that it was refused; there are
 // at most limits.RefusedLinks of those.
 func (l *Link) admit(size int) error {
@@ -142,8 +142,8 @@ func (l *Link) admit(size int) error {
 	var err error
 	l.cost = int64(linkCost + size + symbolCost*symbolsIn(l.remote))
 	switch {
-	case m.mem.stranger && size > limits.StrangerAttach:
-		err = Errorf(CondResourceLimitExceeded, "attach of %d bytes; before login the limit is %d", size, limits.StrangerAttach)
+	case m.mem.unauthenticated && size > limits.UnauthenticatedAttach:
+		err = Errorf(CondResourceLimitExceeded, "attach of %d bytes; before login the limit is %d", size, limits.UnauthenticatedAttach)
 	case !m.mem.counter.Take(l.cost):
 		err = Errorf(CondResourceLimitExceeded, "the connection holds too much memory for another link")
 	default:

@@ -16,11 +16,11 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// stranger is a machine whose peer has proved nothing, and reads nothing.
-func stranger(t testing.TB, app App) (*Machine, *budget.Member) {
+// unauthenticated returns a machine whose peer has proved nothing, and reads nothing.
+func unauthenticated(t testing.TB, app App) (*Machine, *budget.Member) {
 	t.Helper()
 	account := budget.NewProcess(budget.Limits{Process: 1 << 30}).Enter()
-	m := NewMachine(app, Config{Account: account.Account, Stranger: true}, time.Unix(0, 0))
+	m := NewMachine(app, Config{Account: account.Account, Unauthenticated: true}, time.Unix(0, 0))
 	if err := m.Feed(time.Unix(0, 0), opening()); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func attachOf(i int, a frame.Attach) []byte {
 
 // Numbers 5 and 16 of "Hardening the doors": whatever a peer sends that has not logged
 // in, it makes us hold 64 KiB at most. It is not read from, or it is cut off.
-func TestStrangerHoldsLittle(t *testing.T) {
+func TestUnauthenticatedPeerHoldsLittle(t *testing.T) {
 	symbols := make([]string, frame.MaxSymbols)
 	begin := encode(0, 0, &frame.Begin{IncomingWindow: math.MaxUint32, HandleMax: math.MaxUint32}, nil)
 	cbs := frame.Attach{Target: &frame.Target{Address: "$cbs"}}
@@ -97,7 +97,7 @@ func TestStrangerHoldsLittle(t *testing.T) {
 			return encode(0, 0, &frame.Transfer{Handle: uint32(i / 2), HasDeliveryID: true, DeliveryTag: make([]byte, 15000), More: true}, nil)
 		},
 	} {
-		m, account := stranger(t, new(refusingApp))
+		m, account := unauthenticated(t, new(refusingApp))
 		var err error
 		ended := ""
 		err = m.Feed(time.Unix(0, 0), begin)
@@ -130,7 +130,7 @@ func TestStrangerHoldsLittle(t *testing.T) {
 
 // A peer that does not read our answers is not read from, until it has read them.
 func TestUnreadAnswersPauseThePeer(t *testing.T) {
-	m, _ := stranger(t, new(nullApp))
+	m, _ := unauthenticated(t, new(nullApp))
 	echo := slicesOf(encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 5}, nil))
 	for range 5000 {
 		echo = append(echo, slicesOf(encode(0, 1, &frame.Begin{IncomingWindow: 5, HandleMax: 5}, nil), encode(0, 1, new(frame.End), nil))...)
@@ -141,7 +141,7 @@ func TestUnreadAnswersPauseThePeer(t *testing.T) {
 			t.Fatal(err)
 		}
 		rest, paused = m.Paused()
-		if n := m.out.len(); n > 2*limits.StrangerAnswers {
+		if n := m.out.len(); n > 2*limits.UnauthenticatedAnswers {
 			t.Fatalf("%d bytes wait to be read", n)
 		}
 		heard += len(m.Take())
@@ -153,7 +153,7 @@ func TestUnreadAnswersPauseThePeer(t *testing.T) {
 
 // Who has logged in may do what others may, with the same connection.
 func TestKnownPeerMayDoMore(t *testing.T) {
-	m, account := stranger(t, new(nullApp))
+	m, account := unauthenticated(t, new(nullApp))
 	m.Feed(time.Unix(0, 0), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 500}, nil))
 	for i := range 300 {
 		if i == 3 {
@@ -325,9 +325,9 @@ func TestDetachedLinksAreNotKeptUntilCongestionEnds(t *testing.T) {
 	}
 }
 
-// Links that are refused because there is no room for them take room until the peer has
+// Links that are refused because there is no space for them take space until the peer has
 // answered, with names as long as it likes: there are few of them, or the connection ends.
-func TestLinksWithoutRoomAreFew(t *testing.T) {
+func TestLinksWithoutMemoryAreFew(t *testing.T) {
 	const limit = 4 << 20
 	account := budget.New(1 << 30).Child(limit)
 	m := NewMachine(new(nullApp), Config{Account: account}, time.Unix(0, 0))

@@ -58,8 +58,8 @@ func (s *Session) emit(w *waiting) bool {
 			s.begin(w, t)
 		}
 		part := w.Payload
-		if room := m.maxFrame - frame.MaxTransfer; len(part) > room {
-			part, t.More = part[:room], true
+		if space := m.maxFrame - frame.MaxTransfer; len(part) > space {
+			part, t.More = part[:space], true
 		}
 		start := len(m.out.bytes)
 		b := t.Append(frame.AppendHeader(m.out.bytes, frame.TypeAMQP, s.channel))

@@ -41,7 +41,7 @@ type Session struct {
 	weight   int         // what sent takes, in bytes
 }
 
-// lighten is weigh after something was removed: only a large map gives room back.
+// lighten is weigh after something was removed: only a large map gives space back.
 func (s *Session) lighten() {
 	if s.weight >= maxRing*unsettledCost {
 		s.weigh()
@@ -90,8 +90,8 @@ func (m *Machine) onBegin(channel uint16, fields *codec.Reader) {
 		return
 	}
 	switch {
-	case m.mem.stranger && m.begun >= limits.StrangerSessions:
-		m.fail(Errorf(CondResourceLimitExceeded, "more than %d sessions before login", limits.StrangerSessions))
+	case m.mem.unauthenticated && m.begun >= limits.UnauthenticatedSessions:
+		m.fail(Errorf(CondResourceLimitExceeded, "more than %d sessions before login", limits.UnauthenticatedSessions))
 		return
 	case !m.mem.counter.Take(sessionCost):
 		m.fail(Errorf(CondResourceLimitExceeded, "the connection holds too much memory for another session"))

@@ -72,7 +72,7 @@ func (c *settlements) flush(s *Session, role frame.Role) {
 	}
 	s.sendDisposition(x, role)
 	s.m.mem.owed -= len(c.list)
-	clear(c.list) // errors must not live on in the spare room
+	clear(c.list) // errors must not live on in the spare space
 	c.list = c.list[:0]
 }
 
@@ -115,7 +115,7 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 	}
 }
 
-// maxScratch is how many deliveries the room for a disposition is kept for.
+// maxScratch is how many deliveries the space for a disposition is kept for.
 const maxScratch = 1 << 13
 
 // report is a delivery the App is to be told an outcome of.

@@ -97,7 +97,7 @@ func (c *Conn) takeTodo() []func() {
 	return todo
 }
 
-// recycle keeps the room of a todo list that was run, unless it was a long one.
+// recycle keeps the space of a todo list that was run, unless it was a long one.
 func (c *Conn) recycle(todo []func()) {
 	const most = 1024
 	clear(todo)

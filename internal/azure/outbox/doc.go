@@ -9,6 +9,6 @@
 // one pass of the connection. The charge goes with the event and is given back at the
 // end of the pass, also if the connection is over by then.
 //
-//	Room ──► Transfer ──► Take ──► broker ──► Post ──► pass: Handle, give back
+//	Reserve ──► Transfer ──► Take ──► broker ──► Post ──► pass: Handle, give back
 //	charge                charge              event
 package outbox

@@ -31,9 +31,9 @@ func NewUnsynced(account *budget.Account, do func(func()), resume func()) *Unsyn
 // Account is what is charged.
 func (u *Unsynced) Account() *budget.Account { return u.account }
 
-// Room charges a delivery of size bytes and reports whether there was memory. If not,
+// Reserve charges a delivery of size bytes and reports whether there was memory. If not,
 // it is charged as soon as there is, and then the peer is read from again.
-func (u *Unsynced) Room(size int) bool {
+func (u *Unsynced) Reserve(size int) bool {
 	n := broker.Unsynced(size)
 	switch {
 	case u.withdraw != nil:
@@ -84,7 +84,7 @@ func (u *Unsynced) settle() {
 	u.account.Release(n)
 }
 
-// Cancel gives back what was charged for the delivery that Room was asked about last, or
+// Cancel gives back what was charged for the delivery that Reserve was asked about last, or
 // ends the wait for it: it does not come any more. A peer that waited is read from again.
 func (u *Unsynced) Cancel() {
 	if u.withdraw != nil {

@@ -31,19 +31,19 @@ func TestUnsyncedCharges(t *testing.T) {
 		}
 	}
 	a, b := newConn(), newConn()
-	if !a.Room(1000) || !a.Room(1000) {
-		t.Fatal("no room at the beginning")
+	if !a.Reserve(1000) || !a.Reserve(1000) {
+		t.Fatal("no space at the beginning")
 	}
 	used("asked twice for one delivery", 1)
 	first := a.Take()
-	if !a.Room(1000) {
-		t.Fatal("no room for a second")
+	if !a.Reserve(1000) {
+		t.Fatal("no space for a second")
 	}
 	second := a.Take()
-	if a.Room(1000) || a.Room(1000) {
+	if a.Reserve(1000) || a.Reserve(1000) {
 		t.Error("a connection has more than its share")
 	}
-	if !b.Room(1000) {
+	if !b.Reserve(1000) {
 		t.Error("a connection that has its share holds up another")
 	}
 	used("two and one", 3)
@@ -55,7 +55,7 @@ func TestUnsyncedCharges(t *testing.T) {
 		t.Error("resumed outside of the connection's context")
 	}
 	run()
-	if resumed != 1 || !a.Room(1000) {
+	if resumed != 1 || !a.Reserve(1000) {
 		t.Errorf("resumed %d times; what was waited for must be there", resumed)
 	}
 	third := a.Take()
@@ -63,8 +63,8 @@ func TestUnsyncedCharges(t *testing.T) {
 	a.answer(third)
 	a.settle()
 	used("all of a answered", 1)
-	if !b.Room(500) {
-		t.Error("no room for something smaller")
+	if !b.Reserve(500) {
+		t.Error("no space for something smaller")
 	}
 	if got := root.Used(); got != broker.Unsynced(500) {
 		t.Errorf("the unused charge was kept: %d bytes", got)
@@ -72,12 +72,12 @@ func TestUnsyncedCharges(t *testing.T) {
 	b.Close()
 	used("closed with an unused charge", 0)
 
-	// Closed while it waits, and while the room it waited for is on its way.
+	// Closed while it waits, and while the space it waited for is on its way.
 	for _, late := range []bool{false, true} {
 		c := newConn()
 		c.account.TryTake(c.account.Limit())
-		if c.Room(1000) {
-			t.Fatal("room in a full account")
+		if c.Reserve(1000) {
+			t.Fatal("space in a full account")
 		}
 		if late {
 			c.account.Release(c.account.Limit())
@@ -94,8 +94,8 @@ func TestUnsyncedCharges(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		c := newConn()
 		c.account.TryTake(c.account.Limit())
-		if c.Room(1000) {
-			t.Fatal("room in a full account")
+		if c.Reserve(1000) {
+			t.Fatal("space in a full account")
 		}
 		if late {
 			c.account.Release(c.account.Limit())
@@ -108,8 +108,8 @@ func TestUnsyncedCharges(t *testing.T) {
 		if resumed != 1 {
 			t.Errorf("resumed %d times when there was nothing to wait for", resumed)
 		}
-		if !c.Room(500) {
-			t.Error("no room for the next delivery")
+		if !c.Reserve(500) {
+			t.Error("no space for the next delivery")
 		}
 		run()
 		if got := root.Used(); got != broker.Unsynced(500) {

@@ -51,9 +51,9 @@ var (
 	// ErrMessageNotFound means that no message has that sequence number, or not in a state
 	// that allows the operation.
 	ErrMessageNotFound = queue.ErrNotFound
-	// ErrNoRoom means that properties cannot be merged into a message while the disk is
+	// ErrNoPropertySpace means that properties cannot be merged into a message while the disk is
 	// full. The lock stays valid; it is an ErrDiskFull.
-	ErrNoRoom = queueserver.ErrNoRoom
+	ErrNoPropertySpace = queueserver.ErrNoPropertySpace
 	// ErrUnreadable means that the body of a message cannot be read; it has become a dead
 	// letter.
 	ErrUnreadable = queueserver.ErrUnreadable

@@ -51,10 +51,10 @@ func TestGate(t *testing.T) {
 		enter("10.0.0.3")
 	}
 	if second.closed || third.closed {
-		t.Error("who is known still counts as a stranger")
+		t.Error("who is known still counts as an unauthenticated peer")
 	}
 	if g.count != 3 || g.open != 5 {
-		t.Errorf("%d strangers of %d connections, want 3 of 5", g.count, g.open)
+		t.Errorf("%d unauthenticated peers of %d connections, want 3 of 5", g.count, g.open)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestFullGate(t *testing.T) {
 	enter("10.0.0.2")
 	_, third := enter("10.0.0.3")
 	if !oldest.closed || alone.closed {
-		t.Errorf("closed: oldest %v, alone %v; want the oldest of the address with the most strangers", oldest.closed, alone.closed)
+		t.Errorf("closed: oldest %v, alone %v; want the oldest of the address with the most unauthenticated peers", oldest.closed, alone.closed)
 	}
 	if g.open != 4 {
 		t.Errorf("%d connections count, want 4", g.open)

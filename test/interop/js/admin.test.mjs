@@ -235,8 +235,8 @@ describe("administration", () => {
   });
 
   it("refuses a wrong key", async () => {
-    const stranger = connect(broker.secureConnectionString().replace("SAS_KEY_VALUE", "another"));
-    await assert.rejects(stranger.getQueue("configured"), refused("UnauthorizedRequestError", 401, "InvalidSignature"));
+    const outsider = connect(broker.secureConnectionString().replace("SAS_KEY_VALUE", "another"));
+    await assert.rejects(outsider.getQueue("configured"), refused("UnauthorizedRequestError", 401, "InvalidSignature"));
   });
 
   it("needs no option when the CA is trusted", async () => {
