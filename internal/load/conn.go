@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -61,11 +62,18 @@ func dial(ctx context.Context, t Target) (*conn, error) {
 	return c, nil
 }
 
+// close waits for the broker to close its side, at most for closeTimeout: until then it
+// may deliver messages of the next run to this connection, which would stay locked.
 func (c *conn) close() {
 	c.send(new(frame.Close))
-	_ = c.flush() // the broker may have closed first
+	if c.flush() == nil { // else the broker has closed first
+		_ = c.nc.SetReadDeadline(time.Now().Add(closeTimeout))
+		_, _ = io.Copy(io.Discard, c.nc)
+	}
 	_ = c.nc.Close()
 }
+
+const closeTimeout = 2 * time.Second
 
 // errClosed is a broker that says goodbye without a reason.
 var errClosed = errors.New("load: the broker closed the connection")
