@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -320,20 +321,14 @@ func TestDeliveryThatIsNotTakenOverIsNotCharged(t *testing.T) {
 // not wait for so long.
 func TestScheduledMessagesAreChargedUntilTheyAreDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfs.NewFault(vfs.NewMem())
+		disk := &hangingDisk{FS: vfs.NewMem(), again: make(chan struct{})}
 		b := serving(brokertest.StartOn(t, disk))
 		if _, err := b.broker.CreateQueue(t.Context(), entity.Queue{Name: "q"}); err != nil {
 			t.Fatal(err)
 		}
 		p := b.login(t, rootRule)
 		mgmt := p.rpc("q/$management")
-		again := make(chan struct{})
-		disk.Before(func(op vfs.Op, _ string) error {
-			if op == vfs.OpSync {
-				<-again // the disk hangs
-			}
-			return nil
-		})
+		disk.hangs.Store(true)
 		raw, err := (&amqp.Message{
 			Annotations: amqp.Annotations{"x-opt-scheduled-enqueue-time": hence(time.Hour)},
 			Data:        [][]byte{make([]byte, 10_000)},
@@ -347,10 +342,41 @@ func TestScheduledMessagesAreChargedUntilTheyAreDurable(t *testing.T) {
 		if u := b.memory.Usage(); u.Unsynced < 20_000 {
 			t.Errorf("%d bytes are charged for what waits for the disk", u.Unsynced)
 		}
-		close(again)
+		disk.hangs.Store(false)
+		close(disk.again)
 		synctest.Wait()
 		if u := b.memory.Usage(); u.Unsynced != 0 {
 			t.Errorf("%d bytes are charged for what is on disk", u.Unsynced)
 		}
 	})
+}
+
+// hangingDisk does not return from a sync, while it hangs, until again is closed. It takes
+// no lock meanwhile, for which others would wait: a bubble of synctest would never be idle.
+type hangingDisk struct {
+	vfs.FS
+	hangs atomic.Bool
+	again chan struct{}
+}
+
+func (d *hangingDisk) Create(name string) (vfs.File, error) { return d.file(d.FS.Create(name)) }
+func (d *hangingDisk) Open(name string) (vfs.File, error)   { return d.file(d.FS.Open(name)) }
+
+func (d *hangingDisk) file(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return hangingFile{f, d}, nil
+}
+
+type hangingFile struct {
+	vfs.File
+	disk *hangingDisk
+}
+
+func (f hangingFile) Sync() error {
+	if f.disk.hangs.Load() {
+		<-f.disk.again
+	}
+	return f.File.Sync()
 }
