@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -66,16 +67,14 @@ func (s *Shard) CancelAccept(id ConsumerID) error {
 		}
 		w.queue.sessionWaiters = slices.DeleteFunc(w.queue.sessionWaiters, func(o *sessionWaiter) bool { return o == w })
 		w.queue.entity.used = s.tx.Now() // until now
-		s.refuseSession(w, ErrAcceptCanceled)
+		delete(s.sessionWaiters, id)
+		w.refuse(ErrAcceptCanceled)
 		return nil
 	}})
 }
 
-// refuseSession tells a consumer that it does not get a session.
-func (s *Shard) refuseSession(w *sessionWaiter, err error) {
-	delete(s.sessionWaiters, w.a.Consumer)
-	w.done(queue.SessionLock{}, time.Time{}, err)
-}
+// refuse tells a consumer that it does not get a session.
+func (w *sessionWaiter) refuse(err error) { w.done(queue.SessionLock{}, time.Time{}, err) }
 
 // ErrAcceptCanceled answers an AcceptSession that was canceled.
 var ErrAcceptCanceled = errors.New("queueserver: gave up waiting for a session")
@@ -98,15 +97,27 @@ func (s *Shard) grantSessions(hq *hostedQueue) {
 	}
 }
 
-// grantSession attaches a consumer to the session that it got.
+// grantSession attaches a consumer to the session that it got. The consumer learns of it
+// when everything before is durable: a session may exist by a message that is not.
 func (s *Shard) grantSession(w *sessionWaiter, lock queue.SessionLock, until time.Time) {
 	delete(s.sessionWaiters, w.a.Consumer)
 	a := w.a
 	a.Take.Session = lock
 	a.Recall, a.Probing, a.Internal = false, false, false // not for sessions
-	s.attach(w.queue, w.sink, &a)
+	c := s.attach(w.queue, w.sink, &a)
+	c.granting = true
 	s.touch(w.queue)
-	w.done(lock, until, nil)
+	if o, ok := w.queue.observer.(SessionObserver); ok {
+		o.SessionGranted(s.tx.Now(), c.id, lock, until)
+	}
+	s.tx.Reply(engine.ReplyFunc(func(err error) {
+		if err != nil {
+			w.refuse(err)
+			return
+		}
+		c.granting = false
+		w.done(lock, until, nil)
+	}), nil)
 }
 
 // checkSessions ends the consumers whose session lock has expired.
@@ -120,8 +131,12 @@ func (hq *hostedQueue) checkSessions(s *Shard) {
 		hq.consumers = slices.Delete(hq.consumers, i, i+1)
 		i--
 		s.ended(c)
-		if !c.leaving { // else it was detached
-			c.sink.Ended(queue.ErrSessionLockLost)
+		switch {
+		case c.leaving: // it was detached
+		case c.granting: // it learns of its session first
+			s.tx.Reply(engine.ReplyFunc(func(error) { c.notifyEnded(queue.ErrSessionLockLost) }), nil)
+		default:
+			c.notifyEnded(queue.ErrSessionLockLost)
 		}
 	}
 }

@@ -38,6 +38,7 @@ type consumer struct {
 	probing        bool // its drains do not count as waits
 	internal       bool // it does not count as a receiver
 	gone           bool
+	granting       bool // its session was granted, and it does not know yet
 
 	// next is the limit that holds when the drain under way is done; nil if the
 	// limit was not changed since.
@@ -134,13 +135,14 @@ func (s *Shard) Attach(a Attachment, done func(error)) error {
 }
 
 // attach adds a consumer to those of a queue.
-func (s *Shard) attach(hq *hostedQueue, sink Sink, a *Attachment) {
+func (s *Shard) attach(hq *hostedQueue, sink Sink, a *Attachment) *consumer {
 	c := &consumer{id: a.Consumer, queue: hq, sink: sink, take: a.Take, probing: a.Probing, internal: a.Internal}
 	if a.Recall {
 		c.recaller, _ = sink.(Recaller)
 	}
 	hq.consumers = append(hq.consumers, c)
 	s.consumers[c.id] = c
+	return c
 }
 
 // An operation that names a consumer which has ended does nothing.
@@ -215,6 +217,13 @@ func (s *Shard) withConsumer(id ConsumerID, do func(*Shard, *consumer)) error {
 		}
 		return nil
 	}})
+}
+
+// notifyEnded tells the sink that its consumer has ended, unless it never had one.
+func (c *consumer) notifyEnded(err error) {
+	if !c.granting {
+		c.sink.Ended(err)
+	}
 }
 
 // ended removes a consumer from those that operations may name.

@@ -106,24 +106,26 @@ func (s *Shard) newEntity(def Definition) *entity {
 	return e
 }
 
-// end ends all consumers, settlements and session waiters of the queue.
-func (hq *hostedQueue) end(err error) {
+// end ends all consumers, settlements and session waiters of the queue. Each of them gets
+// the error that notify gives it, when notify calls its function.
+func (hq *hostedQueue) end(notify func(func(error))) {
 	for _, c := range hq.consumers {
 		hq.shard.ended(c)
 		c.held.Clear()
 		c.fetching = nil
 		if !c.leaving { // else it was detached
-			c.sink.Ended(err)
+			notify(c.notifyEnded)
 		}
 	}
 	hq.consumers = nil
 	for _, e := range hq.parked {
 		e.over = true
-		e.o.Fail(err)
+		notify(e.o.Fail)
 	}
 	hq.parked = nil
 	for _, w := range hq.sessionWaiters {
-		hq.shard.refuseSession(w, err)
+		delete(hq.shard.sessionWaiters, w.a.Consumer)
+		notify(w.refuse)
 	}
 	hq.sessionWaiters = nil
 }

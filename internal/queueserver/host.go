@@ -173,7 +173,7 @@ func (h *host) Drain() { h.shard().dismiss(ErrStopped) }
 func (h *host) Stopped(err error) {
 	for _, e := range h.shard().sorted() {
 		for _, hq := range e.parts {
-			hq.end(err)
+			hq.end(func(tell func(error)) { tell(err) })
 		}
 	}
 }

@@ -53,6 +53,14 @@ type TransitObserver interface {
 	Returned(now time.Time, d *queue.Delivery)
 }
 
+// SessionObserver is an Observer that also learns of sessions when they are granted.
+type SessionObserver interface {
+	Observer
+	// SessionGranted says that a consumer has been granted a session. The consumer itself
+	// learns of it when everything before is durable.
+	SessionGranted(now time.Time, id ConsumerID, lock queue.SessionLock, until time.Time)
+}
+
 // note stores bytes for an entity besides its definition; the last note
 // counts, and comes back in its Definition.
 func (s *Shard) note(id ID, note []byte) error {

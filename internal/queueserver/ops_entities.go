@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -110,12 +111,20 @@ func (s *Shard) checkEntities(ids []ID) error {
 
 func (s *Shard) drop(ids []ID) {
 	reason := fmt.Errorf("%w: %q was deleted", ErrNoEntity, s.entities[ids[0]].Name)
+	notify := func(tell func(error)) { // when the drop is durable
+		s.tx.Reply(engine.ReplyFunc(func(err error) {
+			if err == nil {
+				err = reason
+			}
+			tell(err)
+		}), nil)
+	}
 	for _, id := range ids {
 		e := s.entities[id]
 		s.record(kindDrop, id)
 		s.eff.End()
 		for _, hq := range e.parts {
-			hq.end(reason)
+			hq.end(notify)
 		}
 		delete(s.entities, id)
 		s.tx.Drop(e.units[:])

@@ -178,7 +178,7 @@ func (s *Shard) dismiss(err error) {
 			for _, c := range hq.consumers {
 				s.withdraw(c)
 			}
-			hq.end(err)
+			hq.end(func(tell func(error)) { tell(err) })
 		}
 	}
 }

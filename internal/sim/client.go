@@ -168,7 +168,14 @@ func (h *shardSim) drop() {
 			want = queueserver.ErrNoEntity
 		}
 	}, func(o *op) error {
-		return queueserver.Post(h.s, queueserver.Drop{IDs: []queueserver.ID{id}}, func(_ struct{}, err error) { h.expect(o, err, want) })
+		return queueserver.Post(h.s, queueserver.Drop{IDs: []queueserver.ID{id}}, func(_ struct{}, err error) {
+			for _, c := range h.consumers {
+				if c.id == id && c.ending && err == nil {
+					h.w.failf("%v: its queue was dropped and it was not notified", c.place)
+				}
+			}
+			h.expect(o, err, want)
+		})
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
 			h.dropped[id] = e
@@ -186,7 +193,7 @@ func (h *shardSim) drop() {
 		}
 		for _, c := range h.consumers {
 			if c.id == id && !c.over {
-				h.w.failf("%v: its queue was dropped and it was not notified", c.place)
+				c.over, c.ending = true, true // it is notified when the drop is durable
 			}
 		}
 	})

@@ -32,6 +32,7 @@ type consumer struct {
 	idle      bool   // notified of the last drain, and no further credit since
 	nonce     uint64 // of the latest delivery
 	over      bool
+	ending    bool // over, and to be notified of it
 	gives     bool // releases what is recalled
 }
 
@@ -119,10 +120,10 @@ func (c *consumer) drain() {
 // Ended implements queueserver.Sink.
 func (c *consumer) Ended(err error) {
 	c.h.w.event("ended %d %v %v", c.h.number, c.place, plain(err))
-	if c.over {
+	if c.over && !c.ending {
 		c.h.w.failf("%v: a consumer ended twice: %v", c.place, err)
 	}
-	c.over = true
+	c.over, c.ending = true, false
 }
 
 // unread is a delivery whose body its client has not read yet.

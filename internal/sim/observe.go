@@ -18,7 +18,10 @@ type observer struct {
 	place
 }
 
-var _ queueserver.TransitObserver = (*observer)(nil)
+var (
+	_ queueserver.TransitObserver = (*observer)(nil)
+	_ queueserver.SessionObserver = (*observer)(nil)
+)
 
 func (o *observer) model() *modelQueue { return o.h.queue(o.place) }
 

@@ -21,33 +21,37 @@ func (h *shardSim) seek(c *consumer) {
 		s := w.session()
 		name = &s
 	}
-	settled := false
+	answered := false
 	if q := h.queue(c.place); c.ranged() {
 		q.turns.ranged = true
 	}
 	o := &op{name: fmt.Sprint("seek ", c.place)}
 	w.event("post %d %s", h.number, o.name)
 	id := h.s.AddSink(c)
+	h.seeking[id] = &seeking{c, name}
 	err := h.s.AcceptSession(queueserver.Attachment{Consumer: id, ID: c.id, SubQueue: c.part, Take: c.want}, name,
-		func(l queue.SessionLock, until time.Time, err error) {
-			settled = true
-			if err == nil {
-				c.consumer = id
-			}
-			h.sessionGranted(c, l, name, until, err)
+		func(l queue.SessionLock, _ time.Time, err error) {
+			answered = true
+			h.sessionAnswered(c, id, l, name, err)
 		})
 	if err != nil {
 		w.failf("seek: %v", err)
 	}
 	h.mark(func() {
-		if name != nil && !settled {
+		if name != nil && !answered && h.seeking[id] != nil {
 			w.failf("%s: a named session was neither granted nor refused", o.name)
 		}
 	})
 }
 
-// sessionGranted checks the answer to seek.
-func (h *shardSim) sessionGranted(c *consumer, l queue.SessionLock, name *string, until time.Time, err error) {
+// seeking is a consumer that waits for a session: the named one, or any if name is nil.
+type seeking struct {
+	c    *consumer
+	name *string
+}
+
+// sessionAnswered checks the answer to seek.
+func (h *shardSim) sessionAnswered(c *consumer, id queueserver.ConsumerID, l queue.SessionLock, name *string, err error) {
 	w, q := h.w, h.queue(c.place)
 	err = plain(err)
 	w.event("seated %d %v %v", h.number, c.place, err)
@@ -56,8 +60,29 @@ func (h *shardSim) sessionGranted(c *consumer, l queue.SessionLock, name *string
 		if !refused && !h.excused(err) {
 			w.failf("%v: no session: %v", c.place, err)
 		}
+		delete(h.seeking, id)
 		return
 	}
+	if h.seeking[id] != nil || c.want.Session != l {
+		w.failf("%v: session %q was not granted before the answer", c.place, l.ID)
+	}
+	c.consumer = id
+	h.mark(func() { h.allowMore(c, 3) })
+}
+
+// SessionGranted implements queueserver.SessionObserver.
+func (o *observer) SessionGranted(_ time.Time, id queueserver.ConsumerID, l queue.SessionLock, until time.Time) {
+	x := o.h.seeking[id]
+	if x == nil {
+		o.h.w.failf("%v: session %q was granted to a consumer that does not wait", o.place, l.ID)
+	}
+	delete(o.h.seeking, id)
+	o.h.sessionGranted(x.c, l, x.name, until)
+}
+
+// sessionGranted checks a grant, when it is made, and makes it in the model.
+func (h *shardSim) sessionGranted(c *consumer, l queue.SessionLock, name *string, until time.Time) {
+	w, q := h.w, h.queue(c.place)
 	h.follow(c.place)
 	c.want.Session = l
 	if q.held[l.ID].nonce != 0 {
@@ -75,7 +100,6 @@ func (h *shardSim) sessionGranted(c *consumer, l queue.SessionLock, name *string
 		w.failf("%v: session %q is locked until %v, want %v", c.place, l.ID, until, h.now.Add(q.cfg.LockFor))
 	}
 	h.consumers = append(h.consumers, c)
-	h.mark(func() { h.allowMore(c, 3) })
 }
 
 // nextSession checks that a consumer was granted the best free session.

@@ -34,7 +34,8 @@ type shardSim struct {
 	open      int // operations that have no answer yet
 	sending   *sendOp
 	consumers []*consumer
-	stale     []token // of locks of earlier processes and expired locks, most likely
+	seeking   map[queueserver.ConsumerID]*seeking // wait for a session
+	stale     []token                             // of locks of earlier processes and expired locks, most likely
 	unread    []unread
 	taken     map[taking]take                         // by the observer, not yet at its sink
 	held      map[place]map[queue.SeqNo]*modelMessage // until their body is read
@@ -85,6 +86,7 @@ func (h *shardSim) begin() {
 	h.consumers, h.leaving, h.unread, h.sending, h.settling, h.background = nil, nil, nil, nil, nil, nil
 	h.taken, h.held, h.parked = make(map[taking]take), make(map[place]map[queue.SeqNo]*modelMessage), make(map[taking][]*op)
 	h.recalls, h.spared = newRecalls(), make(map[taking]bool)
+	h.seeking = make(map[queueserver.ConsumerID]*seeking)
 	h.stuck = false
 }
 

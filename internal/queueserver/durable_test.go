@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// A session may exist by one message alone. Its name is observable when that message is
+// durable, as the message is.
+func TestSessionIsGrantedOnlyWhenDurable(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("sessions", queue.Config{LockFor: time.Minute, Sessions: true})
+	granted := ""
+	r.accept(&taker{r: r}, Attachment{ID: id}, nil, func(l queue.SessionLock, _ time.Time, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+		granted = l.ID
+	})
+	r.settle()
+	err := r.s.Send(&Send{
+		Bodies: []*message.Message{text("a")},
+		Copies: []Copy{{ID: id, Arrival: queue.Arrival{Session: "s", InSession: true}}},
+		Done:   func([]queue.SeqNo, error) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.step()
+	if granted != "" {
+		t.Fatal("granted before the sync")
+	}
+	r.settle()
+	if granted != "s" {
+		t.Fatalf("after the sync session %q was granted, want s", granted)
+	}
+}
+
+// A consumer learns that its queue was dropped when a crash cannot bring the queue back.
+func TestDropIsNotifiedOnlyWhenDurable(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", minute)
+	k := r.attach(id, Main, queue.TakeOptions{})
+	r.settle()
+	dropped := false
+	if err := r.s.Drop([]ID{id}, func(err error) { dropped = err == nil }); err != nil {
+		t.Fatal(err)
+	}
+	r.step()
+	if dropped || k.ended != nil {
+		t.Fatalf("before the sync: dropped %v, the consumer ended with %v", dropped, k.ended)
+	}
+	r.settle()
+	if !dropped || !errors.Is(k.ended, ErrNoEntity) {
+		t.Fatalf("after the sync: dropped %v, the consumer ended with %v", dropped, k.ended)
+	}
+}
