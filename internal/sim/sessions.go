@@ -60,9 +60,13 @@ func (h *shardSim) sessionAnswered(c *consumer, id queueserver.ConsumerID, l que
 		if !refused && !h.excused(err) {
 			w.failf("%v: no session: %v", c.place, err)
 		}
+		if h.seeking[id] == nil {
+			h.granting-- // the process ends
+		}
 		delete(h.seeking, id)
 		return
 	}
+	h.granting--
 	if h.seeking[id] != nil || c.want.Session != l {
 		w.failf("%v: session %q was not granted before the answer", c.place, l.ID)
 	}
@@ -77,6 +81,7 @@ func (o *observer) SessionGranted(_ time.Time, id queueserver.ConsumerID, l queu
 		o.h.w.failf("%v: session %q was granted to a consumer that does not wait", o.place, l.ID)
 	}
 	delete(o.h.seeking, id)
+	o.h.granting++
 	o.h.sessionGranted(x.c, l, x.name, until)
 }
 

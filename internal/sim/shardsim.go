@@ -35,6 +35,7 @@ type shardSim struct {
 	sending   *sendOp
 	consumers []*consumer
 	seeking   map[queueserver.ConsumerID]*seeking // wait for a session
+	granting  int                                 // consumers that have a session and no answer yet
 	stale     []token                             // of locks of earlier processes and expired locks, most likely
 	unread    []unread
 	taken     map[taking]take                         // by the observer, not yet at its sink
@@ -86,7 +87,7 @@ func (h *shardSim) begin() {
 	h.consumers, h.leaving, h.unread, h.sending, h.settling, h.background = nil, nil, nil, nil, nil, nil
 	h.taken, h.held, h.parked = make(map[taking]take), make(map[place]map[queue.SeqNo]*modelMessage), make(map[taking][]*op)
 	h.recalls, h.spared = newRecalls(), make(map[taking]bool)
-	h.seeking = make(map[queueserver.ConsumerID]*seeking)
+	h.seeking, h.granting = make(map[queueserver.ConsumerID]*seeking), 0
 	h.stuck = false
 }
 

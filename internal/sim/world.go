@@ -271,7 +271,7 @@ func (w *world) settle() {
 				h.step()
 				h.work(1 << 30)
 				at, due := h.s.NextDeadline()
-				rest = rest && h.open == 0 && !(due && at.Before(later(h.now, w.now).Add(100*time.Millisecond))) && h.s.Posted() == 0
+				rest = rest && h.open == 0 && h.granting == 0 && !(due && at.Before(later(h.now, w.now).Add(100*time.Millisecond))) && h.s.Posted() == 0
 				asked = asked || h.open > 0 && !h.s.Stuck()
 			}
 		}
