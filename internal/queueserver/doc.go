@@ -30,6 +30,9 @@
 // progress. The first message of a fair key that finishes what it started is the
 // exception: that the key was started must be durable, too.
 //
+// A granted session, and the end of consumers whose entity was dropped, are replies of the
+// engine: both become known when everything written before is durable.
+//
 // When a consumer is detached, the deliveries that its sink has not got are returned, and
 // not counted. The owner of the sink returns with Return what it could not pass on. With
 // ReceiveAndDelete a message that no receiver has got is lost only by a crash, or by a
