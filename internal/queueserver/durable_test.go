@@ -57,7 +57,7 @@ func TestDropIsNotifiedOnlyWhenDurable(t *testing.T) {
 }
 
 // A consumer that is granted a session while the shard stops is refused, or learns of its
-// end: a receiver that is told neither waits for ever.
+// end. A receiver that is told neither waits until it is closed.
 func TestSessionIsRefusedIfTheShardStopsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
