@@ -298,7 +298,7 @@ func (r *rig) settle() {
 // do runs fn as a command, and has done called when that is durable.
 func (r *rig) do(fn func(h *counterHost), done func()) {
 	r.t.Helper()
-	err := r.e.Submit(&Func{
+	err := r.e.Submit(&funcCommand{
 		Do: func(*Tx) error { fn(r.h); return nil },
 		Done: func(err error) {
 			if err == nil && done != nil {

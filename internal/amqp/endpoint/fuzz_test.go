@@ -120,7 +120,7 @@ func play(t *testing.T, in []byte, piece int) (told string, err error) {
 
 func playTo(t *testing.T, app *queueApp, in []byte, piece int) (told string, err error) {
 	now := time.Unix(0, 0)
-	m := NewMachine(app, Config{MaxFrameSize: 4096, IncomingWindow: 64}, now)
+	m := newMachine(app, Config{MaxFrameSize: 4096, IncomingWindow: 64}, now)
 	var out []byte
 	for rest := in; len(rest) > 0 && err == nil; {
 		n := min(max(piece, 1), len(rest))
@@ -137,7 +137,7 @@ func playTo(t *testing.T, app *queueApp, in []byte, piece int) (told string, err
 		out = append(out, b...)
 	}
 	if err == nil {
-		m.Abort(ErrIdle)
+		m.Abort(errIdle)
 	}
 	if n := len(app.closed); n != 1 {
 		t.Fatalf("Closed was called %d times", n)

@@ -322,7 +322,7 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 		w.mu.Unlock()
 		err := w.ensureReady(need)
 		w.mu.Lock()
-		if errors.Is(err, ErrFull) {
+		if errors.Is(err, journal.ErrFull) {
 			return false, nil
 		}
 		if err != nil {
@@ -340,7 +340,7 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 func (w *WAL) writeManifest(m *format.Manifest) error {
 	for {
 		err := w.writeManifestOnce(m)
-		if !errors.Is(err, ErrFull) || !w.giveUpSpare() {
+		if !errors.Is(err, journal.ErrFull) || !w.giveUpSpare() {
 			return err
 		}
 	}
@@ -356,7 +356,7 @@ func (w *WAL) writeManifestOnce(m *format.Manifest) error {
 		w.marked = m.Synced
 		return nil
 	case errors.Is(err, vfs.ErrNoSpace):
-		return fmt.Errorf("%w: %w", ErrFull, err)
+		return fmt.Errorf("%w: %w", journal.ErrFull, err)
 	}
 	return w.fail(err)
 }
