@@ -3,6 +3,7 @@
 package queueserver
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -111,7 +112,7 @@ func (s *Shard) grantSession(w *sessionWaiter, lock queue.SessionLock, until tim
 		o.SessionGranted(s.tx.Now(), c.id, lock, until)
 	}
 	s.tx.Reply(engine.ReplyFunc(func(err error) {
-		if err != nil {
+		if err = cmp.Or(err, c.refusal); err != nil {
 			w.refuse(err)
 			return
 		}

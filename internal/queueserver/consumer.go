@@ -38,7 +38,8 @@ type consumer struct {
 	probing        bool // its drains do not count as waits
 	internal       bool // it does not count as a receiver
 	gone           bool
-	granting       bool // its session was granted, and it does not know yet
+	granting       bool  // its session was granted, and it does not know yet
+	refusal        error // why it is not told of that session; nil if it is
 
 	// next is the limit that holds when the drain under way is done; nil if the
 	// limit was not changed since.
@@ -219,11 +220,14 @@ func (s *Shard) withConsumer(id ConsumerID, do func(*Shard, *consumer)) error {
 	}})
 }
 
-// notifyEnded tells the sink that its consumer has ended, unless it never had one.
+// notifyEnded tells the sink that its consumer has ended. One that does not know of its
+// session yet is refused instead.
 func (c *consumer) notifyEnded(err error) {
-	if !c.granting {
-		c.sink.Ended(err)
+	if c.granting {
+		c.refusal = err
+		return
 	}
+	c.sink.Ended(err)
 }
 
 // ended removes a consumer from those that operations may name.

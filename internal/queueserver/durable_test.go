@@ -5,6 +5,7 @@ package queueserver
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/message"
@@ -24,14 +25,7 @@ func TestSessionIsGrantedOnlyWhenDurable(t *testing.T) {
 		granted = l.ID
 	})
 	r.settle()
-	err := r.s.Send(&Send{
-		Bodies: []*message.Message{text("a")},
-		Copies: []Copy{{ID: id, Arrival: queue.Arrival{Session: "s", InSession: true}}},
-		Done:   func([]queue.SeqNo, error) {},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.sendToSession(id, "s")
 	r.step()
 	if granted != "" {
 		t.Fatal("granted before the sync")
@@ -59,5 +53,43 @@ func TestDropIsNotifiedOnlyWhenDurable(t *testing.T) {
 	r.settle()
 	if !dropped || !errors.Is(k.ended, ErrNoEntity) {
 		t.Fatalf("after the sync: dropped %v, the consumer ended with %v", dropped, k.ended)
+	}
+}
+
+// A consumer that is granted a session while the shard stops is refused, or learns of its
+// end. A receiver that is told neither waits until it is closed.
+func TestSessionIsRefusedIfTheShardStopsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		id := r.define("sessions", queue.Config{LockFor: time.Minute, Sessions: true})
+		var answers []error
+		k := &taker{r: r}
+		r.accept(k, Attachment{ID: id}, nil, func(_ queue.SessionLock, _ time.Time, err error) { answers = append(answers, err) })
+		r.sendToSession(id, "s")
+		r.step() // granted, and not durable
+		stop := make(chan error, 1)
+		go func() { stop <- r.s.manual().Drain(t.Context()) }() // ends when the journal has caught up
+		synctest.Wait()
+		r.sync()
+		if err := <-stop; err != nil {
+			t.Fatal(err)
+		}
+		r.s.manual().Stop(ErrStopped)
+		if len(answers) != 1 || !errors.Is(answers[0], ErrStopped) && !errors.Is(k.ended, ErrStopped) {
+			t.Errorf("answered %v, and ended with %v; want one answer, and %v", answers, k.ended, ErrStopped)
+		}
+	})
+}
+
+// sendToSession posts a message of a session.
+func (r *rig) sendToSession(id ID, session string) {
+	r.t.Helper()
+	err := r.s.Send(&Send{
+		Bodies: []*message.Message{text("a")},
+		Copies: []Copy{{ID: id, Arrival: queue.Arrival{Session: session, InSession: true}}},
+		Done:   func([]queue.SeqNo, error) {},
+	})
+	if err != nil {
+		r.t.Fatal(err)
 	}
 }

@@ -136,6 +136,7 @@ func (o Measure) begin(_ *Shard, r *[]Measured) work {
 		if left < 0 {
 			left = len(s.measured.due)
 		}
+		left = min(left, len(s.measured.due)) // another one may have measured some
 		visits := s.opts.VisitStep
 		for range min(left, measureAtOnce) {
 			hq := s.measured.due[0]

@@ -52,14 +52,16 @@ func (o findSessionState) begin(_ *Shard, r *queue.Ref) work {
 // SessionState returns the state that was set for the session of a lock, nil if none
 // was.
 func (s *Shard) SessionState(ctx context.Context, id QueueID, lock queue.SessionLock) ([]byte, error) {
+	var last queue.Ref // where it was not
 	for {
 		ref, err := Do(ctx, s, findSessionState{id, lock})
 		if err != nil || ref == (queue.Ref{}) {
 			return nil, err
 		}
 		m, err := s.Read(ctx, ref)
-		if errors.Is(err, journal.ErrFreed) && ctx.Err() == nil {
-			continue // it was moved, or set anew
+		if errors.Is(err, journal.ErrFreed) && ctx.Err() == nil && ref != last {
+			last = ref
+			continue // it was moved, or set anew; if neither, it is lost
 		}
 		if err != nil {
 			return nil, err

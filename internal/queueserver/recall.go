@@ -28,7 +28,8 @@ func (hq *hostedQueue) levelsChanged() {
 }
 
 // recall recalls a delivery if a better message waits for credit. For each message that
-// waits there is one request at a time. The next follows when the consumer declines.
+// waits there is one request at a time. The next follows when the consumer declines, or
+// does not answer while the lock lasts.
 func (s *Shard) recall(hq *hostedQueue) {
 	if !slices.ContainsFunc(hq.consumers, func(c *consumer) bool { return c.outstanding.Len() > 0 }) {
 		return
@@ -37,7 +38,7 @@ func (s *Shard) recall(hq *hostedQueue) {
 	if !ok {
 		return
 	}
-	if r := hq.recalled.Get(best.Seq); r != nil && s.consumers[r.From] != nil && (r.Released || hq.q.LockValid(s.tx.Now(), r.Token)) {
+	if r := hq.recalled.Get(best.Seq); r != nil && s.consumers[r.From] != nil && s.tx.Now().Before(r.Until) && (r.Released || hq.q.LockValid(s.tx.Now(), r.Token)) {
 		return // the answer is on its way
 	}
 	choice := recall.Choice{Queue: hq.q, Now: s.tx.Now(), For: &best}
@@ -51,7 +52,8 @@ func (s *Shard) recall(hq *hostedQueue) {
 	if !ok {
 		return
 	}
-	hq.recalled.Set(best.Seq, recall.Request[ConsumerID]{Token: token, From: from.id}, func(seq queue.SeqNo) bool {
+	recalled, _ := hq.q.Lookup(token.Seq)
+	hq.recalled.Set(best.Seq, recall.Request[ConsumerID]{Token: token, From: from.id, Until: recalled.LockedUntil}, func(seq queue.SeqNo) bool {
 		d, ok := hq.q.Lookup(seq)
 		return ok && d.State == queue.Ready
 	})

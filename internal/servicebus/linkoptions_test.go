@@ -228,6 +228,29 @@ func TestRecallThatIsReleasedIsFollowedByAnother(t *testing.T) {
 	}
 }
 
+// A peer that drains its recalls is answered also when more wait than it gave credit for.
+func TestDrainOfRecallsThatHoldMore(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	p.send("q", withPriority("low 0", 1), withPriority("low 1", 1))
+	r := p.receiver("q", linkProperties(map[string]any{names.Recall: true}))
+	asked, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{
+		Properties: map[string]any{names.Link: r.LinkName()}, Credit: -1,
+	})
+	if err != nil {
+		t.Fatalf("attach to the recalls: %v", err)
+	}
+	p.next(r)
+	p.next(r)
+	p.send("q", withPriority("high", 8))
+	p.send("q", withPriority("highest", 9))
+	p.next(asked)
+	if err := asked.DrainCredit(p.ctx(), nil); err != nil {
+		t.Fatalf("drain: %v", err)
+	}
+	p.next(asked)
+}
+
 func TestRecallsNeedTheirReceiver(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)

@@ -120,20 +120,28 @@ func (e *Entry) SetLife(d time.Duration) {
 
 // The times that an entry can have: from 1970, because zero is none, to the year 2262.
 // Another time becomes the nearest of these.
-var (
-	firstMoment = time.Unix(0, 1)
-	lastMoment  = time.Unix(0, Never-1)
+const (
+	firstNanos = 1
+	lastNanos  = Never - 1
+	lastSecond = lastNanos/int64(time.Second) - 1 // all of it can be written in nanoseconds
 )
 
 // Nanos and Moment translate between time.Time and nanoseconds.
 func Nanos(t time.Time) int64 {
+	if s := t.Unix(); 0 < s && s <= lastSecond { // every message passes here, comparing times is slow
+		return s*int64(time.Second) + int64(t.Nanosecond())
+	}
+	return clampedNanos(t)
+}
+
+func clampedNanos(t time.Time) int64 {
 	switch {
 	case t.IsZero():
 		return 0
-	case t.Before(firstMoment):
-		return firstMoment.UnixNano()
-	case t.After(lastMoment):
-		return lastMoment.UnixNano()
+	case t.Before(time.Unix(0, firstNanos)):
+		return firstNanos
+	case t.After(time.Unix(0, lastNanos)):
+		return lastNanos
 	}
 	return t.UnixNano()
 }

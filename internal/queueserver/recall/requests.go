@@ -4,6 +4,7 @@ package recall
 
 import (
 	"slices"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -18,6 +19,9 @@ type Requests[C comparable] struct {
 type Request[C comparable] struct {
 	Token queue.Token
 	From  C
+	// Until is when the lock ended at the time of the recall. The consumer may renew the
+	// lock, or give no credit; it is not waited for any longer.
+	Until time.Time
 	// Released says that the delivery was released: the consumer is about to have
 	// credit for another.
 	Released bool

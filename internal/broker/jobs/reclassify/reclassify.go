@@ -35,6 +35,7 @@ type Reclassifier struct {
 	mu      sync.Mutex
 	waiting []*catalog.Entity                // guarded by mu; in the order they were added
 	callers map[*catalog.Entity][]chan error // guarded by mu; that wait for the end
+	over    bool                             // guarded by mu; Finish was called
 }
 
 // New returns a reclassifier without queues; runner runs it.
@@ -52,13 +53,18 @@ func (r *Reclassifier) Add(n *catalog.Entity) {
 	r.job.Wake()
 }
 
-// Wait returns when the stored messages of a queue are classified by its policy.
+// Wait returns when the stored messages of a queue are classified by its policy, or with
+// catalog.ErrStopping if the jobs have ended.
 func (r *Reclassifier) Wait(ctx context.Context, n *catalog.Entity) error {
 	done := make(chan error, 1)
 	r.mu.Lock()
 	if def := n.Definition(); def.Classified == def.PolicyRevision {
 		r.mu.Unlock()
 		return nil
+	}
+	if r.over {
+		r.mu.Unlock()
+		return catalog.ErrStopping
 	}
 	r.callers[n] = append(r.callers[n], done)
 	r.mu.Unlock()
@@ -108,6 +114,7 @@ func (r *Reclassifier) next() *catalog.Entity {
 // that is left.
 func (r *Reclassifier) Finish(context.Context) {
 	r.mu.Lock()
+	r.over = true
 	all := r.callers
 	r.callers = make(map[*catalog.Entity][]chan error)
 	r.mu.Unlock()

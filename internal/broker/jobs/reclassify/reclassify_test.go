@@ -4,6 +4,7 @@ package reclassify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -249,6 +250,21 @@ func TestWaitIsForTheLastPolicy(t *testing.T) {
 		r.wantLevels(5)
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// After the end of the jobs no queue is classified any more, and no caller waits for it.
+func TestWaitAfterTheEndOfTheJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.send(r.n.Definition(), text("m"))
+		r.policy(2)
+		r.r.Finish(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := r.r.Wait(ctx, r.n); !errors.Is(err, catalog.ErrStopping) {
+			t.Errorf("Wait returned %v, want %v", err, catalog.ErrStopping)
 		}
 	})
 }
