@@ -16,7 +16,7 @@ import (
 // handle 0 and a receiver with handle 1 on channel 0.
 func attachedPeer(t testing.TB, app App, cfg Config) *Machine {
 	t.Helper()
-	m := newMachine(app, cfg, time.Unix(0, 0))
+	m := NewMachine(app, cfg, time.Unix(0, 0))
 	in := frame.AppendProtocol(nil, frame.ProtocolAMQP)
 	for _, p := range []performative{
 		&frame.Open{ContainerID: "peer", MaxFrameSize: 65536, ChannelMax: 65535},
@@ -128,7 +128,7 @@ func TestEarlyInputIsLimited(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			m := newMachine(&player{t: t}, Config{}, time.Unix(0, 0))
+			m := NewMachine(&player{t: t}, Config{}, time.Unix(0, 0))
 			err := m.Feed(time.Unix(0, 0), c.in)
 			if err == nil || c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("Feed returned %v, want %v", err, c.err)
@@ -141,7 +141,7 @@ func TestEarlyInputIsLimited(t *testing.T) {
 }
 
 func TestOutcomeLeavesAlone(t *testing.T) {
-	m := newMachine(&player{t: t}, Config{}, time.Unix(0, 0))
+	m := NewMachine(&player{t: t}, Config{}, time.Unix(0, 0))
 	in := slicesOf(
 		frame.AppendProtocol(nil, frame.ProtocolSASL),
 		encode(frame.TypeSASL, 0, &frame.Init{Mechanism: "ANONYMOUS"}, nil),

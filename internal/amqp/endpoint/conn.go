@@ -67,7 +67,7 @@ func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 func (c *Conn) Serve(ctx context.Context, app App) error {
 	defer c.nc.Close()
 	c.mu.Lock()
-	c.machine = newMachine(app, c.cfg, time.Now())
+	c.machine = NewMachine(app, c.cfg, time.Now())
 	c.mu.Unlock()
 	stop := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

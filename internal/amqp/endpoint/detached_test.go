@@ -73,7 +73,7 @@ func TestEveryLinkEndsOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 14))
 		app := &countingApp{t: t, rng: rng, attached: map[*Link]int{}, gone: map[*Link]int{}}
-		m := newMachine(app, Config{}, time.Unix(0, 0))
+		m := NewMachine(app, Config{}, time.Unix(0, 0))
 		feed := func(b []byte) bool { return m.Feed(time.Unix(0, 0), b) == nil }
 		feed(opening())
 		begun := map[uint16]bool{}

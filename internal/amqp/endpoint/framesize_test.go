@@ -53,7 +53,7 @@ func TestNothingIsLargerThanThePeerTakes(t *testing.T) {
 			encode(0, 0, &frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("t")}, []byte("x"))),
 			[]string{"disposition receiver 0-0", "üü"}, false},
 	} {
-		m := newMachine(new(wordyApp), Config{}, time.Unix(0, 0))
+		m := NewMachine(new(wordyApp), Config{}, time.Unix(0, 0))
 		err := m.Feed(time.Unix(0, 0), slicesOf(
 			frame.AppendProtocol(nil, frame.ProtocolAMQP),
 			encode(0, 0, &frame.Open{ContainerID: "p", MaxFrameSize: 512}, nil),

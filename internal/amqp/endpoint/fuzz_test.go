@@ -120,7 +120,7 @@ func play(t *testing.T, in []byte, piece int) (told string, err error) {
 
 func playTo(t *testing.T, app *queueApp, in []byte, piece int) (told string, err error) {
 	now := time.Unix(0, 0)
-	m := newMachine(app, Config{MaxFrameSize: 4096, IncomingWindow: 64}, now)
+	m := NewMachine(app, Config{MaxFrameSize: 4096, IncomingWindow: 64}, now)
 	var out []byte
 	for rest := in; len(rest) > 0 && err == nil; {
 		n := min(max(piece, 1), len(rest))

@@ -93,8 +93,8 @@ type scratch struct {
 	send        frame.Transfer
 }
 
-// newMachine makes the machine of a peer that connected just now.
-func newMachine(app App, cfg Config, now time.Time) *Machine {
+// NewMachine makes the machine of a peer that connected just now.
+func NewMachine(app App, cfg Config, now time.Time) *Machine {
 	cfg = cfg.withDefaults()
 	tracker, _ := app.(Tracker)
 	return &Machine{

@@ -20,7 +20,7 @@ import (
 func unauthenticated(t testing.TB, app App) (*Machine, *budget.Member) {
 	t.Helper()
 	account := budget.NewProcess(budget.Limits{Process: 1 << 30}).Enter()
-	m := newMachine(app, Config{Account: account.Account, Unauthenticated: true}, time.Unix(0, 0))
+	m := NewMachine(app, Config{Account: account.Account, Unauthenticated: true}, time.Unix(0, 0))
 	if err := m.Feed(time.Unix(0, 0), opening()); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestKnownPeerMayDoMore(t *testing.T) {
 // Links that were refused count until the peer has answered, and for nothing after.
 func TestRefusedLinksCount(t *testing.T) {
 	account := budget.New(1 << 30)
-	m := newMachine(new(refusingApp), Config{MaxLinks: 10, Account: account}, time.Unix(0, 0))
+	m := NewMachine(new(refusingApp), Config{MaxLinks: 10, Account: account}, time.Unix(0, 0))
 	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 500}, nil)))
 	m.Take()
 	m.measure()
@@ -213,7 +213,7 @@ func TestChargesAgreeWithWhatIsThere(t *testing.T) {
 		root := budget.New(1 << 30)
 		account := root.Child(1 << 29)
 		app := newQueueApp()
-		m := newMachine(app, Config{Account: account, MaxPartial: 100000}, time.Unix(0, 0))
+		m := NewMachine(app, Config{Account: account, MaxPartial: 100000}, time.Unix(0, 0))
 		m.Feed(time.Unix(0, 0), opening())
 		links := map[uint32]bool{}
 		begun := false
@@ -293,7 +293,7 @@ func (m *Machine) checkCounts(t *testing.T, seed uint64) {
 // with its attach, for nothing.
 func TestDetachedLinksAreNotKeptUntilCongestionEnds(t *testing.T) {
 	app := &nullApp{body: make([]byte, 100_000)}
-	m := newMachine(app, Config{Account: budget.New(1 << 30)}, time.Unix(0, 0))
+	m := NewMachine(app, Config{Account: budget.New(1 << 30)}, time.Unix(0, 0))
 	feed := func(bs ...[]byte) {
 		t.Helper()
 		if err := m.Feed(time.Unix(0, 0), slicesOf(bs...)); err != nil {
@@ -330,7 +330,7 @@ func TestDetachedLinksAreNotKeptUntilCongestionEnds(t *testing.T) {
 func TestLinksWithoutMemoryAreFew(t *testing.T) {
 	const limit = 4 << 20
 	account := budget.New(1 << 30).Child(limit)
-	m := newMachine(new(nullApp), Config{Account: account}, time.Unix(0, 0))
+	m := NewMachine(new(nullApp), Config{Account: account}, time.Unix(0, 0))
 	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 1023}, nil)))
 	var err error
 	n := 0
@@ -347,7 +347,7 @@ func TestLinksWithoutMemoryAreFew(t *testing.T) {
 	}
 	m.Release()
 	// Who answers may be refused without limit.
-	m = newMachine(new(nullApp), Config{Account: account}, time.Unix(0, 0))
+	m = NewMachine(new(nullApp), Config{Account: account}, time.Unix(0, 0))
 	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 1023}, nil)))
 	m.Take()
 	account.Charge(limit)
@@ -369,7 +369,7 @@ func TestLinksWithoutMemoryAreFew(t *testing.T) {
 func TestLinksGoOnWhileMemoryIsShort(t *testing.T) {
 	const limit = 1 << 20
 	app := &nullApp{body: make([]byte, 100)}
-	m := newMachine(app, Config{Account: budget.New(limit)}, time.Unix(0, 0))
+	m := NewMachine(app, Config{Account: budget.New(limit)}, time.Unix(0, 0))
 	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 100, HandleMax: 9}, nil),
 		encode(0, 0, &frame.Attach{Name: "l", Role: frame.Receiver, Source: &frame.Source{Address: "q"}}, nil)))
 	m.Take()

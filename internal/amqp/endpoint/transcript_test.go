@@ -20,7 +20,7 @@ import (
 func TestTranscripts(t *testing.T) {
 	script.Run(t, "testdata/*.txt", func(t *testing.T) func(script.Command) string {
 		p := &player{t: t, links: map[string]*Link{}, now: time.Unix(0, 0)}
-		p.m = newMachine(p, Config{IncomingWindow: 8, HandleMax: 255, MaxLinks: 6, MaxPartial: 3000}, p.now)
+		p.m = NewMachine(p, Config{IncomingWindow: 8, HandleMax: 255, MaxLinks: 6, MaxPartial: 3000}, p.now)
 		return p.run
 	})
 }
