@@ -5,10 +5,9 @@ package client
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"strconv"
 	"strings"
+
+	"github.com/triagemq/triagemq/internal/address"
 )
 
 // target is where to connect and how to show who we are.
@@ -33,17 +32,64 @@ const webSocketPath = "/$servicebus/websocket"
 var defaultPorts = map[string]string{"amqp": "5672", "amqps": "5671", "ws": "80", "wss": "443"}
 
 // parseAddress reads a connection string or a URL.
-func parseAddress(address string) (target, error) {
-	address = strings.TrimSpace(address)
-	parse := parseConnectionString
-	if scheme, _, ok := strings.Cut(address, "://"); ok && !strings.Contains(scheme, "=") {
-		parse = parseURL
+func parseAddress(text string) (target, error) {
+	a, err := address.Parse(text)
+	if err != nil {
+		return target{}, fmt.Errorf("%w: %w", ErrAddress, err)
 	}
-	t, err := parse(address)
+	t, err := targetOf(a)
 	if err != nil {
 		return target{}, fmt.Errorf("%w: %w", ErrAddress, err)
 	}
 	return t, nil
+}
+
+// targetOf chooses the transport and the credentials for an address. A connection
+// string must have some.
+func targetOf(a address.Address) (target, error) {
+	t := target{scheme: a.Scheme, name: a.Name, path: webSocketPath, user: a.User, pass: a.Password}
+	take := t.takeConnectionString
+	if a.URL {
+		take = t.takeURL
+	}
+	if err := take(a); err != nil {
+		return target{}, err
+	}
+	t.host = a.HostPort(defaultPorts[t.scheme])
+	return t, nil
+}
+
+func (t *target) takeURL(a address.Address) error {
+	switch a.Scheme {
+	case "amqp", "amqps":
+		t.entity = strings.Trim(a.Path, "/")
+	case "ws", "wss":
+		if a.Path != "" && a.Path != "/" {
+			t.path = a.Path
+		}
+	case "sb":
+		t.scheme, t.entity = "amqps", strings.Trim(a.Path, "/")
+	default:
+		return fmt.Errorf("scheme %q is none of amqp, amqps, ws, wss, sb", a.Scheme)
+	}
+	return nil
+}
+
+func (t *target) takeConnectionString(a address.Address) error {
+	t.entity, t.signature = a.Entity, a.Signature
+	switch {
+	case a.Signature != "":
+	case (a.KeyName == "") != (a.Key == ""):
+		return errors.New("SharedAccessKeyName and SharedAccessKey go together")
+	case a.Key == "":
+		return errors.New("no SharedAccessKey and no SharedAccessSignature in the connection string")
+	default:
+		t.keyName, t.key = a.KeyName, a.Key
+	}
+	if a.WebSocket {
+		t.scheme = map[string]string{"amqp": "ws", "amqps": "wss"}[t.scheme]
+	}
+	return nil
 }
 
 // tokens reports whether the peer wants a token for each entity.
@@ -59,100 +105,4 @@ func (t target) audience(path string) string {
 		scheme = "amqps"
 	}
 	return scheme + "://" + t.name + "/" + path
-}
-
-func parseURL(address string) (target, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return target{}, hideUserinfo(err)
-	}
-	t := target{scheme: strings.ToLower(u.Scheme), name: u.Host, path: webSocketPath}
-	switch t.scheme {
-	case "amqp", "amqps":
-		t.entity = strings.Trim(u.Path, "/")
-	case "ws", "wss":
-		if u.Path != "" && u.Path != "/" {
-			t.path = u.Path
-		}
-	case "sb":
-		t.scheme, t.entity = "amqps", strings.Trim(u.Path, "/")
-	default:
-		return target{}, fmt.Errorf("scheme %q is none of amqp, amqps, ws, wss, sb", u.Scheme)
-	}
-	if u.User != nil {
-		t.user = u.User.Username()
-		t.pass, _ = u.User.Password()
-	}
-	return t.withHost(u)
-}
-
-func parseConnectionString(text string) (target, error) {
-	t := target{path: webSocketPath, scheme: "amqps"}
-	fields, err := splitFields(text)
-	if err != nil {
-		return target{}, err
-	}
-	endpoint, ok := fields["endpoint"]
-	if !ok {
-		return target{}, fmt.Errorf("no Endpoint in the connection string")
-	}
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return target{}, hideUserinfo(err)
-	}
-	t.keyName, t.key = fields["sharedaccesskeyname"], fields["sharedaccesskey"]
-	t.signature, t.entity = fields["sharedaccesssignature"], strings.Trim(fields["entitypath"], "/")
-	switch {
-	case t.signature != "":
-		t.keyName, t.key = "", ""
-	case (t.keyName == "") != (t.key == ""):
-		return target{}, fmt.Errorf("SharedAccessKeyName and SharedAccessKey go together")
-	case t.key == "":
-		return target{}, fmt.Errorf("no SharedAccessKey and no SharedAccessSignature in the connection string")
-	}
-	if emulator, err := strconv.ParseBool(fields["usedevelopmentemulator"]); err == nil && emulator {
-		t.scheme = "amqp"
-	}
-	if strings.EqualFold(fields["transporttype"], "AmqpWebSockets") {
-		t.scheme = map[string]string{"amqp": "ws", "amqps": "wss"}[t.scheme]
-	}
-	return t.withHost(u)
-}
-
-// splitFields reads Key=Value;Key=Value. Keys are case-blind, and values may
-// contain further equal signs, as base64 does.
-func splitFields(text string) (map[string]string, error) {
-	fields := map[string]string{}
-	for part := range strings.SplitSeq(text, ";") {
-		if strings.TrimSpace(part) == "" {
-			continue
-		}
-		key, value, ok := strings.Cut(part, "=")
-		if !ok {
-			// The part is not shown: it may be a piece of a key.
-			return nil, fmt.Errorf("neither a URL nor a connection string of Key=Value;… parts")
-		}
-		fields[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
-	}
-	return fields, nil
-}
-
-func (t target) withHost(u *url.URL) (target, error) {
-	if u.Hostname() == "" {
-		return target{}, fmt.Errorf("no host in %q", u.Redacted())
-	}
-	port := u.Port()
-	if port == "" {
-		port = defaultPorts[t.scheme]
-	}
-	t.name, t.host = u.Host, net.JoinHostPort(u.Hostname(), port)
-	return t, nil
-}
-
-// hideUserinfo keeps the address, which may hold a password, out of the error.
-func hideUserinfo(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
 }

@@ -304,8 +304,8 @@ func TestRulesSurviveEncoding(t *testing.T) {
 	}
 	for _, bad := range []string{"", "{}", `{"version":2}`, `{"version":1,"rules":[{"name":"a"}]}`,
 		`{"version":1,"rules":[{"name":"a","rights":["Fly"],"primaryKey":"k"}]}`} {
-		if _, err := Decode([]byte(bad)); !errors.Is(err, ErrInvalid) {
-			t.Errorf("Decode(%q): %v, want %v", bad, err, ErrInvalid)
+		if _, err := Decode([]byte(bad)); !errors.Is(err, errInvalid) {
+			t.Errorf("Decode(%q): %v, want %v", bad, err, errInvalid)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (g Grant) Allows(want Rights, path string, now time.Time) bool {
 // rights. A rule of an entity does not cover another entity whose name begins
 // with the name of the first.
 func (g Grant) Covers(path string) bool {
-	return Within(path, g.Scope) && (g.Entity == "" || entity.Owner(path) == g.Entity)
+	return within(path, g.Scope) && (g.Entity == "" || entity.Owner(path) == g.Entity)
 }
 
 // Holder names the rule behind the grant uniquely: rules of two entities may

@@ -24,9 +24,9 @@ var (
 	ErrRevoked = errors.New("access: key was changed or removed")
 )
 
-// ErrInvalid means that rules cannot be accepted; the text around it lists every
+// errInvalid means that rules cannot be accepted; the text around it lists every
 // fault.
-var ErrInvalid = errors.New("access: invalid rules")
+var errInvalid = errors.New("access: invalid rules")
 
 // ExpiredError says when a token ended. It unwraps to ErrExpired.
 type ExpiredError struct{ At time.Time }

@@ -38,9 +38,9 @@ func scopeOf(sr string) (string, error) {
 	return PathOf(text), nil
 }
 
-// Within reports whether path is scope or is below it; both as PathOf returns
+// within reports whether path is scope or is below it; both as PathOf returns
 // them.
-func Within(path, scope string) bool {
+func within(path, scope string) bool {
 	if scope == "" {
 		return true
 	}

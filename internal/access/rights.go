@@ -48,8 +48,8 @@ func (r Rights) names() []string {
 	return names
 }
 
-// ParseRights reads a list of claims, in any case.
-func ParseRights(names []string) (Rights, error) {
+// parseRights reads a list of claims, in any case.
+func parseRights(names []string) (Rights, error) {
 	var r Rights
 next:
 	for _, name := range names {
@@ -59,7 +59,7 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("%w: right %q is none of Send, Listen, Manage", ErrInvalid, name)
+		return 0, fmt.Errorf("%w: right %q is none of Send, Listen, Manage", errInvalid, name)
 	}
 	return r, nil
 }
@@ -73,7 +73,7 @@ func (r *Rights) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &names); err != nil {
 		return err
 	}
-	parsed, err := ParseRights(names)
+	parsed, err := parseRights(names)
 	*r = parsed
 	return err
 }

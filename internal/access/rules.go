@@ -63,7 +63,7 @@ func OfEntity(defined entity.AuthorizationRules) Rules {
 	for i, d := range defined {
 		rules[i] = Rule{Name: d.KeyName, PrimaryKey: d.PrimaryKey, SecondaryKey: d.SecondaryKey}
 		for _, right := range d.Rights {
-			r, _ := ParseRights([]string{string(right)}) // one that is unknown grants nothing
+			r, _ := parseRights([]string{string(right)}) // one that is unknown grants nothing
 			rules[i].Rights |= r
 		}
 	}
@@ -101,10 +101,10 @@ func (r Rules) Encode() ([]byte, error) {
 func Decode(b []byte) (Rules, error) {
 	var e encoded
 	if err := json.Unmarshal(b, &e); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	if e.Version != version {
-		return nil, fmt.Errorf("%w: version %d is not known here", ErrInvalid, e.Version)
+		return nil, fmt.Errorf("%w: version %d is not known here", errInvalid, e.Version)
 	}
 	return e.Rules, e.Rules.Validate()
 }
@@ -113,7 +113,7 @@ func Decode(b []byte) (Rules, error) {
 func (r Rules) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...)))
+		errs = append(errs, fmt.Errorf("%w: %s", errInvalid, fmt.Sprintf(format, args...)))
 	}
 	if len(r) > maxRules {
 		fault("%d rules, at most %d are allowed", len(r), maxRules)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package archtest contains the rules of this repository that a test can check:
-// which package may import which, that each package has a comment, that the
-// state machines use no clock, that contexts are created in main, that tests
-// sleep only inside synctest.Test.
+// which package may import which, that each package has a comment, that others
+// use what a package exports, that the state machines use no clock, that contexts
+// are created in main, that tests sleep only inside synctest.Test.
 //
 // The tests read the source with the go command and go/parser. If a rule fails,
 // either change the code or decide to change the rule, with a line in

@@ -32,6 +32,7 @@ var pkgRules = map[string]pkgRule{
 	"limits":    {},
 	"notify":    {},
 	"sas":       {},
+	"address":   {},
 
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
@@ -158,7 +159,7 @@ var pkgRules = map[string]pkgRule{
 	"cli/entities": {may: []string{"cli", "client", "config", "apply", "entity", "policy", "server"}},
 	"cli/messages": {may: []string{"cli", "client", "entity", "policy"}},
 	"cli/host":     {may: []string{"cli", "server", "server/credentials", "config", "entity", "access", "policy", "journal", "journal/wal/repair", "vfs", "load"}},
-	"client":       {may: []string{"amqp/*", "notify", "sas"}},
+	"client":       {may: []string{"address", "amqp/*", "notify", "sas"}},
 	"worker":       {may: []string{"client"}},
 	"processor":    {may: []string{"client"}},
 	"triagetest":   {may: []string{"server", "config", "vfs", "client", "entity"}},
@@ -168,7 +169,7 @@ var pkgRules = map[string]pkgRule{
 	// The load generator uses our own codec. The programs in bench measure other
 	// clients, other brokers and the disk, and contain a server that does nothing,
 	// to compare with.
-	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
+	"load":  {may: []string{"address", "amqp/codec", "amqp/frame", "message", "objective"}},
 	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "notify", "objective", "vfs"}},
 
 	// Examples show what users can do.

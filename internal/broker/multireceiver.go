@@ -157,7 +157,7 @@ func (s *MultiReceiver) drained() bool {
 // Source returns the path of the queue with that index.
 func (s *MultiReceiver) Source(i int) string { return s.sources[i].n.Path }
 
-// ID is that of the queue with that index; see Address.
+// ID is that of the queue with that index; see catalog.Address.
 func (s *MultiReceiver) ID(i int) uint64 { return uint64(s.sources[i].n.ID) }
 
 // Settle settles messages of one of the queues.

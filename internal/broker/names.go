@@ -14,8 +14,6 @@ import (
 
 // The names of the catalog that callers of the broker use.
 type (
-	// Address is the result of resolving a name.
-	Address = catalog.Address
 	// Kind is what an entity is.
 	Kind = catalog.Kind
 	// Pause suspends sending or receiving. No message is lost.
@@ -47,10 +45,6 @@ const (
 	Defer      = catalog.Defer
 	DeadLetter = catalog.DeadLetter
 )
-
-// AlertsTopic is the topic to which the broker publishes alerts. It is created with its
-// first subscription.
-const AlertsTopic = catalog.AlertsTopic
 
 // Guard returns a context for changes of entities that are made only if check returns
 // nil; see package catalog. A Redrive calls it before each of its steps.

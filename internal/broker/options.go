@@ -30,9 +30,6 @@ type Delivery = queueserver.Delivery
 // own goroutines, and must not block.
 type Sink = queueserver.Sink
 
-// Recaller is a Sink that can be asked to release messages.
-type Recaller = queueserver.Recaller
-
 // ReceiverOptions are the settings of a receiver.
 type ReceiverOptions struct {
 	Mode Mode
@@ -51,7 +48,7 @@ type ReceiverOptions struct {
 	MinClass, MaxClass string
 
 	// Recall says that the receiver releases messages that it has not started, on request:
-	// its Sink must be a Recaller.
+	// its Sink must be a queueserver.Recaller.
 	Recall bool
 
 	probing bool // see queueserver.Attachment

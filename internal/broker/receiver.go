@@ -97,7 +97,7 @@ func (r *Receiver) acceptSession(ctx context.Context, a queueserver.Attachment, 
 // granted.
 func (r *Receiver) Session() (id string, until time.Time) { return r.lock.ID, r.until }
 
-// ID is that of the entity; see Address.
+// ID is that of the entity; see catalog.Address.
 func (r *Receiver) ID() uint64 { return uint64(r.n.ID) }
 
 // SessionLock is the lock of the session it was granted; zero without one.

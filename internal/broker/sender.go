@@ -32,7 +32,7 @@ func (b *Broker) OpenSender(addr string, o SenderOptions) (*Sender, error) {
 	return &Sender{b: b, n: n, options: o}, nil
 }
 
-// ID is that of the entity; see Address.
+// ID is that of the entity; see catalog.Address.
 func (s *Sender) ID() uint64 { return uint64(s.n.ID) }
 
 // MaxMessageSize is the size in bytes of the largest message that the entity accepts.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/objective"
@@ -236,7 +237,7 @@ func TestAlertsWhenAPromiseIsBroken(t *testing.T) {
 		r.OnAlert(func(a Alert) { told <- a })
 		r.ranked("q", `{"classes": [{"name": "paid", "level": 4, "objective": {"wait": "10s"}}], "alerts": {"webhook": "https://example.com/x", "secret": "s"}}`)
 		pager := entity.Subscription{Name: "pager", Rules: []entity.Rule{sql("bad", "class = 'paid' AND to = 'missed'")}}
-		if _, err := r.CreateSubscription(t.Context(), AlertsTopic, pager); err != nil {
+		if _, err := r.CreateSubscription(t.Context(), catalog.AlertsTopic, pager); err != nil {
 			t.Fatalf("subscribe to alerts: %v", err)
 		}
 		r.send("q", msg("m"))

@@ -21,13 +21,13 @@ type Clock struct {
 // New returns a clock over the clocks that read shows; nil is those of the system.
 func New(read func() Reading) *Clock {
 	if read == nil {
-		read = System()
+		read = system()
 	}
-	return &Clock{read: read, steady: NewSteady(read())}
+	return &Clock{read: read, steady: newSteady(read())}
 }
 
-// System returns a function that reads the clocks of the system.
-func System() func() Reading {
+// system returns a function that reads the clocks of the system.
+func system() func() Reading {
 	start := time.Now()
 	return func() Reading {
 		now := time.Now() // one call reads both clocks

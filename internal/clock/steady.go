@@ -31,8 +31,8 @@ type Steady struct {
 	refused time.Duration // how far ahead what AtLeast did not follow was, at most
 }
 
-// NewSteady begins with the time of the wall clock.
-func NewSteady(r Reading) *Steady {
+// newSteady begins with the time of the wall clock.
+func newSteady(r Reading) *Steady {
 	return &Steady{now: r.Wall.UnixNano(), elapsed: r.Elapsed}
 }
 

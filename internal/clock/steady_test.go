@@ -122,7 +122,7 @@ func TestSteadyUnderRandomChanges(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		m := &machine{wall: noon}
-		s := NewSteady(m.read())
+		s := newSteady(m.read())
 		last := s.At(m.read())
 		for range 200 {
 			if rng.IntN(4) == 0 {
@@ -153,7 +153,7 @@ func TestSteadyUnderRandomChanges(t *testing.T) {
 // Readings of two goroutines may come the wrong way round.
 func TestOldReadingIsNoTimeTravel(t *testing.T) {
 	m := &machine{wall: noon}
-	s := NewSteady(m.read())
+	s := newSteady(m.read())
 	old := m.read()
 	m.pass(time.Minute)
 	now := s.At(m.read())

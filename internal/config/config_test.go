@@ -243,7 +243,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(path)
-	if !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), "my.yaml:1:1: odd: unknown key") {
+	if !errors.Is(err, errInvalid) || !strings.HasPrefix(err.Error(), "my.yaml:1:1: odd: unknown key") {
 		t.Errorf("Load: %v, want the file and the line", err)
 	}
 	if _, err := Load(path + ".not"); !errors.Is(err, os.ErrNotExist) {
@@ -269,12 +269,12 @@ func TestOtherRoomsCanSayWhere(t *testing.T) {
 
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]Size{"0": 0, "4096": 4096, "1KiB": 1024, "256kb": 256000, "64 MiB": 64 << 20, "2GiB": 2 << 30, "3B": 3, "1TB": 1e12} {
-		if got, err := ParseSize(text); err != nil || got != want {
+		if got, err := parseSize(text); err != nil || got != want {
 			t.Errorf("ParseSize(%q) = %d, %v, want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "MiB", "-1", "1.5MiB", "9999999999TiB", "1 XB"} {
-		if got, err := ParseSize(text); err == nil {
+		if got, err := parseSize(text); err == nil {
 			t.Errorf("ParseSize(%q) = %d, want an error", text, got)
 		}
 	}
@@ -295,8 +295,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := Parse([]byte(text))
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Fatalf("%v is not %v", err, ErrInvalid)
+			if !errors.Is(err, errInvalid) {
+				t.Fatalf("%v is not %v", err, errInvalid)
 			}
 			return // rejecting is fine, panicking is not
 		}

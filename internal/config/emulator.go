@@ -25,12 +25,6 @@ func LoadEmulator(path string) (Config, error) {
 	return parseEmulator(filepath.Base(path), text)
 }
 
-// ParseEmulator reads and checks the text of such a file. Like the emulators, it
-// accepts comments, trailing commas and numbers in quotes. Properties that a file
-// leaves out have the defaults of the service, not the tighter ones of the
-// emulators: a message does not expire after an hour here.
-func ParseEmulator(text []byte) (Config, error) { return parseEmulator("Config.json", text) }
-
 // emulatorFile is the part of both formats that we use. Keys are read in any
 // case, as .NET does it.
 type emulatorFile struct {
@@ -74,6 +68,10 @@ type emulatorRule struct {
 	}
 }
 
+// parseEmulator reads and checks the text of such a file. Like the emulators, it
+// accepts comments, trailing commas and numbers in quotes. Properties that a file
+// leaves out have the defaults of the service, not the tighter ones of the
+// emulators: a message does not expire after an hour here.
 func parseEmulator(file string, text []byte) (Config, error) {
 	c := Config{source: source{file: file}}
 	clean := plainJSON(text)

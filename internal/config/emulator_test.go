@@ -82,7 +82,7 @@ const serviceBusFile = "\ufeff" + `{
 }`
 
 func TestServiceBusEmulatorFile(t *testing.T) {
-	c, err := ParseEmulator([]byte(serviceBusFile))
+	c, err := parseEmulator("Config.json", []byte(serviceBusFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestServiceBusEmulatorFile(t *testing.T) {
 }
 
 func TestEventHubsEmulatorFile(t *testing.T) {
-	c, err := ParseEmulator([]byte(`{"UserConfig": {"NamespaceConfig": [{"Type": "EventHub", "Name": "emulatorNs1", "Entities": [
+	c, err := parseEmulator("Config.json", []byte(`{"UserConfig": {"NamespaceConfig": [{"Type": "EventHub", "Name": "emulatorNs1", "Entities": [
 		{"Name": "eh1", "PartitionCount": "2", "ConsumerGroups": [{"Name": "cg1"}, {"Name": "$default"}]},
 		{"Name": "eh2", "PartitionCount": 4}]}], "LoggingConfig": {"Type": "File"}}}`))
 	if err != nil {
@@ -150,8 +150,8 @@ func TestEmulatorFaults(t *testing.T) {
 		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"MaxDeliveryCount": "many"}}]}]}}`:                                                      "expected a whole number of 32 bits, found a text",
 		`{"UserConfig": {"Namespaces": [{"Topics": [{"Name": "a", "Subscriptions": [{"Name": "s", "Rules": [{"Name": "r", "Properties": {"FilterType": "Odd"}}]}]}]}]}}`: "topics[0].subscriptions[0].rules[0].filter.kind",
 	} {
-		_, err := ParseEmulator([]byte(text))
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+		_, err := parseEmulator("Config.json", []byte(text))
+		if !errors.Is(err, errInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n%v, want %s", text, err, want)
 		}
 	}
@@ -163,8 +163,8 @@ func FuzzParseEmulator(f *testing.F) {
 	f.Add(`/* // "`)
 	f.Add(`{"a": "\`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := ParseEmulator([]byte(text)); err != nil && !errors.Is(err, ErrInvalid) {
-			t.Fatalf("%v is not %v", err, ErrInvalid)
+		if _, err := parseEmulator("Config.json", []byte(text)); err != nil && !errors.Is(err, errInvalid) {
+			t.Fatalf("%v is not %v", err, errInvalid)
 		}
 	})
 }
@@ -172,7 +172,7 @@ func FuzzParseEmulator(f *testing.F) {
 // Every value that cannot be read is reported, together with the faults of the
 // others.
 func TestEveryFaultOfAnEmulatorFileAtOnce(t *testing.T) {
-	_, err := ParseEmulator([]byte(`{"UserConfig": {"Namespaces": [{"Name": "ns",
+	_, err := parseEmulator("Config.json", []byte(`{"UserConfig": {"Namespaces": [{"Name": "ns",
 		"Queues": [
 			{"Name": "a", "Properties": {"LockDuration": "soon", "MaxDeliveryCount": "many", "DefaultMessageTimeToLive": "PT1H"}},
 			{"Name": "b", "Properties": {"LockDuration": "PT1H", "RequiresSession": 5}},

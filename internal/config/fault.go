@@ -12,8 +12,8 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// ErrInvalid means that a configuration has faults.
-var ErrInvalid = errors.New("config: invalid")
+// errInvalid means that a configuration has faults.
+var errInvalid = errors.New("config: invalid")
 
 // Fault is one thing wrong with a configuration.
 type Fault struct {
@@ -38,8 +38,8 @@ func (f Fault) Error() string {
 	return b.String() + f.Problem
 }
 
-// Unwrap makes every Fault an ErrInvalid.
-func (f Fault) Unwrap() error { return ErrInvalid }
+// Unwrap makes every Fault an errInvalid.
+func (f Fault) Unwrap() error { return errInvalid }
 
 // Faults are all faults of a configuration, in the order of the file.
 type Faults []Fault
@@ -54,8 +54,8 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes Faults an ErrInvalid.
-func (fs Faults) Unwrap() error { return ErrInvalid }
+// Unwrap makes Faults an errInvalid.
+func (fs Faults) Unwrap() error { return errInvalid }
 
 // err returns fs, sorted, as an error; nil when there is none.
 func (fs Faults) err() error {

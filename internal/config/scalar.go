@@ -135,7 +135,7 @@ func (d *decoder) duration(into *entity.Duration) func(node) {
 	return parsed(d, into, entity.ParseDuration)
 }
 
-func (d *decoder) size(into *Size) func(node) { return parsed(d, into, ParseSize) }
+func (d *decoder) size(into *Size) func(node) { return parsed(d, into, parseSize) }
 
 func (d *decoder) texts(into *[]string) func(node) {
 	return func(n node) {

@@ -21,8 +21,8 @@ var sizeUnits = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
 
-// ParseSize reads a size.
-func ParseSize(text string) (Size, error) {
+// parseSize reads a size.
+func parseSize(text string) (Size, error) {
 	for _, unit := range sizeUnits {
 		number, ok := cutUnit(strings.TrimSpace(text), unit.name)
 		if !ok {

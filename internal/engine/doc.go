@@ -8,7 +8,7 @@
 // It takes snapshots, moves bodies, truncates and recovers the history, and keeps the
 // one timer. It knows machines by package machine alone: not a queue, not a message.
 //
-//	            Command, Func, Steps
+//	            Command, Steps
 //	callers ─────────────────────────► mailbox ─► Engine ◄─► Host (queues, streams …)
 //	                                                │  ▲        │ commands of its own
 //	                              Append, Truncate, │  │        ▼

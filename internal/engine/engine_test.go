@@ -431,7 +431,7 @@ func TestNothingLeavesWithTheLossOfTheClaim(t *testing.T) {
 	var answer error
 	released := false
 	r.h.durable = func(Permit) { released = true }
-	err := r.e.Submit(&Func{
+	err := r.e.Submit(&funcCommand{
 		Do:   func(*Tx) error { r.h.add(id, 0, 1, machine.Ref{}); return nil },
 		Done: func(err error) { answer = err },
 	})
@@ -457,7 +457,7 @@ func TestFencedEngineStops(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define()
 	var failed error
-	err := r.e.Submit(&Func{
+	err := r.e.Submit(&funcCommand{
 		Do: func(*Tx) error {
 			r.h.add(id, 0, 1, machine.Ref{})
 			r.h.held.Hold(r.h.tx, Pending, "sum")
@@ -479,7 +479,7 @@ func TestFencedEngineStops(t *testing.T) {
 	if !errors.Is(failed, journal.ErrFenced) || !errors.Is(r.h.stopped, journal.ErrFenced) || len(r.h.seen) > 0 {
 		t.Errorf("answered %v, stopped %v, seen %v", failed, r.h.stopped, r.h.seen)
 	}
-	if err := r.e.Submit(&Func{Do: func(*Tx) error { return nil }}); !errors.Is(err, ErrMoved) {
+	if err := r.e.Submit(&funcCommand{Do: func(*Tx) error { return nil }}); !errors.Is(err, ErrMoved) {
 		t.Errorf("Submit: %v, want %v", err, ErrMoved)
 	}
 }

@@ -25,6 +25,9 @@ type Host interface {
 	ReplayPart(in *machine.Reader, r *Recovery) error
 	// ReplayMark takes what Mark returned when the snapshot began.
 	ReplayMark(mark uint64)
+	// ReplayMissing says that there was a record of a unit that is not defined, since
+	// a repair has dropped the record that defined it.
+	ReplayMissing(unit uint64)
 	// Recovered is called once, when everything is replayed.
 	Recovered() error
 
@@ -107,22 +110,22 @@ type ReplyFunc func(error)
 // Reply calls f.
 func (f ReplyFunc) Reply(err error) { f(err) }
 
-// Func is a command made of functions, for what is not on the hot path.
-type Func struct {
+// funcCommand is a command made of functions, for what is not on the hot path.
+type funcCommand struct {
 	Do      func(tx *Tx) error
 	Done    func(error) // gets the error of Do when what it wrote is durable; may be nil
 	Dropped func(error) // gets the error of a command that is never applied; default Done
 }
 
 // Apply implements Command.
-func (f *Func) Apply(tx *Tx) {
+func (f *funcCommand) Apply(tx *Tx) {
 	if err := f.Do(tx); f.Done != nil {
 		tx.Reply(ReplyFunc(f.Done), err)
 	}
 }
 
 // Fail implements Command.
-func (f *Func) Fail(err error) {
+func (f *funcCommand) Fail(err error) {
 	switch {
 	case f.Dropped != nil:
 		f.Dropped(err)

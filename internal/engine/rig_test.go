@@ -79,6 +79,7 @@ func (h *counterHost) ReplayPart(in *machine.Reader, r *Recovery) error {
 	return nil
 }
 func (h *counterHost) ReplayMark(mark uint64) { h.next = max(h.next, mark) }
+func (h *counterHost) ReplayMissing(uint64)   {}
 func (h *counterHost) Recovered() error       { return nil }
 func (h *counterHost) Mark() uint64           { return h.next }
 
@@ -298,7 +299,7 @@ func (r *rig) settle() {
 // do runs fn as a command, and has done called when that is durable.
 func (r *rig) do(fn func(h *counterHost), done func()) {
 	r.t.Helper()
-	err := r.e.Submit(&Func{
+	err := r.e.Submit(&funcCommand{
 		Do: func(*Tx) error { fn(r.h); return nil },
 		Done: func(err error) {
 			if err == nil && done != nil {

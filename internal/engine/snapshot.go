@@ -284,7 +284,7 @@ func (e *Engine) fetchUpcoming() bool {
 			}
 		}
 		// An engine that has stopped needs them no more.
-		_ = e.mail.push(&Func{Do: func(*Tx) error {
+		_ = e.mail.push(&funcCommand{Do: func(*Tx) error {
 			e.snapshot.reading, e.snapshot.fetched = false, read
 			return nil
 		}})
@@ -343,7 +343,7 @@ func (e *Engine) truncate(keep journal.Retain) {
 	e.background(func() {
 		err := e.journal.Truncate(e.ctx, e.claim, keep)
 		// An engine that has stopped leaves it to its successor.
-		_ = e.mail.push(&Func{Do: func(*Tx) error {
+		_ = e.mail.push(&funcCommand{Do: func(*Tx) error {
 			e.truncated(keep, err)
 			return nil
 		}})

@@ -188,8 +188,8 @@ func TestUpdatesThatAreNotAllowed(t *testing.T) {
 		text := ""
 		if err != nil {
 			text = err.Error()
-			if !errors.Is(err, ErrFixed) {
-				t.Errorf("%v does not wrap %v", err, ErrFixed)
+			if !errors.Is(err, errFixed) {
+				t.Errorf("%v does not wrap %v", err, errFixed)
 			}
 		}
 		if got, want := text, strings.Join(want, "\n"); got != want {

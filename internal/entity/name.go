@@ -10,8 +10,8 @@ import (
 
 // Longest names, in characters.
 const (
-	MaxPathLength = 260 // of a queue or topic
-	MaxNameLength = 50  // of a subscription or rule
+	maxPathLength = 260 // of a queue or topic
+	maxNameLength = 50  // of a subscription or rule
 )
 
 // DefaultRule is the name of the rule of a new subscription that is created
@@ -37,7 +37,7 @@ var reserved = []string{"subscriptions", "rules", "messages", "consumergroups", 
 // made of letters, digits and . - _ in segments separated by /; they begin and
 // end with a letter or digit.
 func CheckName(name string) error {
-	if err := checkText(name, MaxPathLength); err != nil {
+	if err := checkText(name, maxPathLength); err != nil {
 		return err
 	}
 	segments := strings.Split(name, "/")
@@ -61,7 +61,7 @@ func CheckName(name string) error {
 // CheckSubscriptionName reports why name cannot be the name of a subscription:
 // as for a queue, in one segment.
 func CheckSubscriptionName(name string) error {
-	if err := checkText(name, MaxNameLength); err != nil {
+	if err := checkText(name, maxNameLength); err != nil {
 		return err
 	}
 	if strings.Contains(name, "/") {
@@ -70,9 +70,9 @@ func CheckSubscriptionName(name string) error {
 	return nil
 }
 
-// CheckRuleName reports why name cannot be the name of a rule: as for a
+// checkRuleName reports why name cannot be the name of a rule: as for a
 // subscription, or $Default.
-func CheckRuleName(name string) error {
+func checkRuleName(name string) error {
 	if strings.EqualFold(name, DefaultRule) {
 		return nil
 	}

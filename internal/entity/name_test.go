@@ -24,7 +24,7 @@ func TestCheckSubscriptionName(t *testing.T) {
 }
 
 func TestCheckRuleName(t *testing.T) {
-	checkNames(t, "CheckRuleName", CheckRuleName, []string{"$Default", "$default", "high"}, []string{"$other", "", "a/b"})
+	checkNames(t, "CheckRuleName", checkRuleName, []string{"$Default", "$default", "high"}, []string{"$other", "", "a/b"})
 }
 
 func checkNames(t *testing.T, what string, check func(string) error, good, bad []string) {

@@ -86,7 +86,7 @@ func (r Rule) Validate() error { return r.faults().err() }
 
 func (r Rule) faults() Faults {
 	var fs Faults
-	fs.name("name", r.Name, CheckRuleName)
+	fs.name("name", r.Name, checkRuleName)
 	fs.nested("filter", r.Filter.faults())
 	fs.length("action.sql", r.Action.SQL, limits.SQL)
 	fs.nested("action.parameters", valueFaults(r.Action.Parameters))

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// ErrFixed means that a property of something that exists cannot change.
-var ErrFixed = errors.New("entity: property cannot be changed")
+// errFixed means that a property of something that exists cannot change.
+var errFixed = errors.New("entity: property cannot be changed")
 
 // UpdateError is one change that is not allowed. Its text is the text of
 // Service Bus, on which users of the administration clients rely.
@@ -19,8 +19,8 @@ type UpdateError struct {
 
 func (e *UpdateError) Error() string { return e.Text }
 
-// Unwrap makes every UpdateError an ErrFixed.
-func (e *UpdateError) Unwrap() error { return ErrFixed }
+// Unwrap makes every UpdateError an errFixed.
+func (e *UpdateError) Unwrap() error { return errFixed }
 
 // update gathers the forbidden changes of one entity.
 type update struct {

@@ -32,14 +32,14 @@ type Change struct {
 }
 
 // ParseAction reads the statements of an action, within the default limits. The
-// error is a [*SyntaxError].
+// error is a [*syntaxError].
 func ParseAction(sql string, params Params) (*Action, error) {
-	return Limits{}.ParseAction(sql, params)
+	return parseLimits{}.ParseAction(sql, params)
 }
 
 // ParseAction reads the statements of an action. Between two of them there may be a
 // semicolon.
-func (l Limits) ParseAction(sql string, params Params) (*Action, error) {
+func (l parseLimits) ParseAction(sql string, params Params) (*Action, error) {
 	p, err := newParser(sql, params, l)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func afterStatement(s statement) string {
 }
 
 // statement reads SET property = value, or REMOVE property.
-func (p *parser) statement() (s statement, err *SyntaxError) {
+func (p *parser) statement() (s statement, err *syntaxError) {
 	set := p.at(tokKeyword, "SET")
 	if !set && !p.at(tokKeyword, "REMOVE") {
 		return s, p.unexpected("SET or REMOVE")
@@ -109,7 +109,7 @@ func (p *parser) statement() (s statement, err *SyntaxError) {
 
 // target reads the property that a statement changes. Invariant 2: of the system
 // properties only those a sender may set.
-func (p *parser) target() (Name, *SyntaxError) {
+func (p *parser) target() (Name, *syntaxError) {
 	t := p.tok
 	if t.kind != tokName && t.kind != tokDelimited {
 		return Name{}, p.unexpected("the name of a property")
@@ -158,7 +158,7 @@ func (a *Action) String() string {
 
 // Apply returns what the action changes in the message, each property once. A
 // statement uses the results of those before it. On an error, which is an
-// [*EvalError], nothing must be changed.
+// [*evalError], nothing must be changed.
 func (a *Action) Apply(v View) ([]Change, error) {
 	o := overlay{View: v}
 	steps := a.steps
@@ -208,8 +208,8 @@ func (s statement) applySystem(v value.Value) (Change, error) {
 	return Change{Name: s.name, Value: c}, nil
 }
 
-func (s statement) refuse(reason string) *EvalError {
-	return &EvalError{Expr: "SET " + s.name.String() + " = " + shorten(s.expr.String()), Reason: reason}
+func (s statement) refuse(reason string) *evalError {
+	return &evalError{Expr: "SET " + s.name.String() + " = " + shorten(s.expr.String()), Reason: reason}
 }
 
 // overlay is a message with the changes made so far.

@@ -125,7 +125,7 @@ func TestActionSyntaxErrors(t *testing.T) {
 		{strings.Repeat("REMOVE a;", 33), "1:289", "one more statement", "at most 32"},
 	} {
 		_, err := ParseAction(tt.sql, sampleParams)
-		bad, ok := errors.AsType[*SyntaxError](err)
+		bad, ok := errors.AsType[*syntaxError](err)
 		if !ok {
 			t.Errorf("ParseAction(%s): %v, want a SyntaxError", tt.sql, err)
 			continue

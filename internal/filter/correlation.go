@@ -16,7 +16,7 @@ import (
 // [Constant].
 type Filter interface {
 	// Match reports whether the rule takes the message. An error, which is an
-	// [*EvalError], means that it does not.
+	// [*evalError], means that it does not.
 	Match(v View) (bool, error)
 	// Explain says what decided, for people.
 	Explain(v View) Explanation

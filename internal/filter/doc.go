@@ -10,12 +10,12 @@
 // # Promise
 //
 //   - [Parse] either returns an expression that can be evaluated against any
-//     message, or a [*SyntaxError] that says where the error is, what was
+//     message, or a [*syntaxError] that says where the error is, what was
 //     found there and what was expected. It never panics and never recurses
-//     deeper than [Limits.Depth].
+//     deeper than [parseLimits.Depth].
 //   - (*Expr).String is a canonical form: it parses again, to an expression with
 //     the same String and the same result for every message.
-//   - The work of one evaluation is limited for every message ([Limits.Steps]): a
+//   - The work of one evaluation is limited for every message ([parseLimits.Steps]): a
 //     few milliseconds. More is an evaluation error.
 //   - An action sets no property of more than limits.Property bytes, and all its
 //     changes together have no more than limits.Properties; more is an evaluation
@@ -54,7 +54,7 @@
 // unknown; so is NULL, a comparison of unlike types, and anything computed from
 // an unknown. A filter matches only when its condition is true. Numbers of any
 // width compare by value. Sums that leave the range of 64 bits are unknown; a
-// division of integers by zero is an [*EvalError], as is a system property that
+// division of integers by zero is an [*evalError], as is a system property that
 // has no value yet at the time of evaluation (a lock token before the lock), a
 // system property that p() names but does not exist, and an evaluation that
 // exceeds its steps.

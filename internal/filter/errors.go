@@ -11,44 +11,44 @@ import (
 
 // Errors of parsing and of evaluation. The types below unwrap to them.
 var (
-	// ErrSyntax is what every [*SyntaxError] unwraps to.
+	// ErrSyntax is what every [*syntaxError] unwraps to.
 	ErrSyntax = errors.New("filter: syntax error")
-	// ErrEvaluation is what every [*EvalError] unwraps to. The message that
+	// ErrEvaluation is what every [*evalError] unwraps to. The message that
 	// caused it is not matched; subscriptions may dead-letter it.
 	ErrEvaluation = errors.New("filter: evaluation failed")
 	// ErrNoCondition is returned for a correlation filter without any field.
 	ErrNoCondition = errors.New("filter: a correlation filter needs at least one field or property")
 )
 
-// Pos is a position in the text of an expression.
-type Pos struct {
+// position is a position in the text of an expression.
+type position struct {
 	Offset int // in bytes, from 0
 	Line   int // from 1
 	Col    int // in characters, from 1
 }
 
 // String returns line:column.
-func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
+func (p position) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
 
-// SyntaxError says where an expression is wrong.
-type SyntaxError struct {
-	Pos   Pos
+// syntaxError says where an expression is wrong.
+type syntaxError struct {
+	Pos   position
 	Found string // what is at Pos: "')'", "end of text", "number 5"
 	Want  string // what would have been right there
 	Text  string // the line of the expression with Pos
 }
 
-// Error is one line; [SyntaxError.Caret] marks the position.
-func (e *SyntaxError) Error() string {
+// Error is one line; [syntaxError.Caret] marks the position.
+func (e *syntaxError) Error() string {
 	return fmt.Sprintf("filter: %v: found %s, expected %s", e.Pos, e.Found, e.Want)
 }
 
 // Unwrap makes errors.Is(err, ErrSyntax) true.
-func (e *SyntaxError) Unwrap() error { return ErrSyntax }
+func (e *syntaxError) Unwrap() error { return ErrSyntax }
 
 // Caret returns the faulty line and, below it, a mark under the faulty
 // position.
-func (e *SyntaxError) Caret() string {
+func (e *syntaxError) Caret() string {
 	line, col := e.Text, e.Pos.Col
 	if r := []rune(line); len(r) > caretWidth {
 		from := max(0, min(col-caretWidth/2, len(r)-caretWidth))
@@ -77,26 +77,26 @@ func firstRunes(s string, n int) string {
 	return s
 }
 
-// EvalError says why an expression has no value for a message.
-type EvalError struct {
+// evalError says why an expression has no value for a message.
+type evalError struct {
 	Expr   string // the part that failed, in canonical form
 	Reason string
 }
 
 // Error returns the part of the expression and the reason.
-func (e *EvalError) Error() string {
+func (e *evalError) Error() string {
 	return fmt.Sprintf("filter: cannot evaluate %s: %s", e.Expr, e.Reason)
 }
 
 // Unwrap makes errors.Is(err, ErrEvaluation) true.
-func (e *EvalError) Unwrap() error { return ErrEvaluation }
+func (e *evalError) Unwrap() error { return ErrEvaluation }
 
 // positionOf finds line, column and line text of an offset.
-func positionOf(text string, offset int) (Pos, string) {
+func positionOf(text string, offset int) (position, string) {
 	offset = min(offset, len(text))
 	start := strings.LastIndexByte(text[:offset], '\n') + 1
 	line, _, _ := strings.Cut(text[start:], "\n")
-	return Pos{
+	return position{
 		Offset: offset,
 		Line:   strings.Count(text[:offset], "\n") + 1,
 		Col:    utf8.RuneCountInString(text[start:offset]) + 1,

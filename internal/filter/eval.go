@@ -21,12 +21,12 @@ type env struct {
 	cache  [cached]*value.Value
 	steps  int        // what is left of the work that the evaluation may do; below zero is too much
 	shared int        // what is left of messageSteps; below zero is too much
-	err    *EvalError // the first failure; once set, results mean nothing
+	err    *evalError // the first failure; once set, results mean nothing
 }
 
 func (e *env) fail(n *node, reason string) {
 	if e.err == nil {
-		e.err = &EvalError{Expr: shorten(n.String()), Reason: reason}
+		e.err = &evalError{Expr: shorten(n.String()), Reason: reason}
 	}
 }
 

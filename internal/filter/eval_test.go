@@ -101,7 +101,7 @@ func TestEvaluationErrors(t *testing.T) {
 		{"n / 0 = 1 OR yes", "filter: cannot evaluate n / 0: division by zero"},
 	} {
 		ok, err := parse(t, tt.sql).Match(sample())
-		if _, is := errors.AsType[*EvalError](err); ok || !is || !errors.Is(err, ErrEvaluation) || err.Error() != tt.want {
+		if _, is := errors.AsType[*evalError](err); ok || !is || !errors.Is(err, ErrEvaluation) || err.Error() != tt.want {
 			t.Errorf("%s: %v, %v; want %s", tt.sql, ok, err, tt.want)
 		}
 	}

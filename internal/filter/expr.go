@@ -17,7 +17,7 @@ type Expr struct {
 }
 
 // Match reports whether the condition is true for the message. The error, if any,
-// is an [*EvalError].
+// is an [*evalError].
 func (x *Expr) Match(v View) (bool, error) {
 	e := env{view: v, steps: x.steps}
 	var got ternary

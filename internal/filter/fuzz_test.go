@@ -25,14 +25,14 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sql string) {
 		x, err := ParseValue(sql, sampleParams)
 		if err != nil {
-			bad, ok := errors.AsType[*SyntaxError](err)
+			bad, ok := errors.AsType[*syntaxError](err)
 			if !ok || bad.Found == "" || bad.Want == "" || bad.Caret() == "" || bad.Pos.Offset > len(sql) {
 				t.Fatalf("ParseValue(%q): %#v", sql, err)
 			}
 			return
 		}
 		text := x.String()
-		again, err := Limits{Length: 1 << 20}.ParseValue(text, sampleParams)
+		again, err := parseLimits{Length: 1 << 20}.ParseValue(text, sampleParams)
 		if err != nil {
 			t.Fatalf("%q reads as %q, which does not parse: %v", sql, text, err)
 		}
@@ -65,7 +65,7 @@ func FuzzMatch(f *testing.F) {
 		}
 		view := &Envelope{Message: m, IDs: func() [16]byte { return [16]byte{1} }}
 		want, wantErr := x.Match(view)
-		if bad, ok := errors.AsType[*EvalError](wantErr); ok && bad.Reason == tooManySteps {
+		if bad, ok := errors.AsType[*evalError](wantErr); ok && bad.Reason == tooManySteps {
 			return // a set may know better without evaluating
 		}
 		got, gotErr := false, error(nil)
@@ -94,7 +94,7 @@ func FuzzAction(f *testing.F) {
 			}
 			return
 		}
-		again, err := Limits{Length: 1 << 20}.ParseAction(a.String(), sampleParams)
+		again, err := parseLimits{Length: 1 << 20}.ParseAction(a.String(), sampleParams)
 		if err != nil || again.String() != a.String() {
 			t.Fatalf("%q reads as %q, which reads as %v, %v", sql, a, again, err)
 		}

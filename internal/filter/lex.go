@@ -76,13 +76,13 @@ type lexer struct {
 }
 
 // fail returns an error at offset pos.
-func (l *lexer) fail(pos int, found, want string) *SyntaxError {
+func (l *lexer) fail(pos int, found, want string) *syntaxError {
 	at, line := positionOf(l.text, pos)
-	return &SyntaxError{Pos: at, Found: found, Want: want, Text: line}
+	return &syntaxError{Pos: at, Found: found, Want: want, Text: line}
 }
 
 // next returns the next token, or the reason why there is none.
-func (l *lexer) next() (token, *SyntaxError) {
+func (l *lexer) next() (token, *syntaxError) {
 	rest := strings.TrimLeftFunc(l.text[l.at:], unicode.IsSpace)
 	l.at = len(l.text) - len(rest)
 	if rest == "" {
@@ -126,7 +126,7 @@ func (l *lexer) word() token {
 	return t
 }
 
-func (l *lexer) param() (token, *SyntaxError) {
+func (l *lexer) param() (token, *syntaxError) {
 	n := nameLen(l.text[l.at+1:])
 	if n == 0 {
 		return token{}, l.fail(l.at, "'@' alone", "the name of a parameter, such as @limit")
@@ -138,7 +138,7 @@ func (l *lexer) param() (token, *SyntaxError) {
 
 // quoted reads a string or delimited name whose opening mark is after skip
 // bytes. A doubled closing mark is a literal mark.
-func (l *lexer) quoted(kind tokenKind, skip int, end byte) (token, *SyntaxError) {
+func (l *lexer) quoted(kind tokenKind, skip int, end byte) (token, *syntaxError) {
 	from := l.at + skip + 1
 	for i := from; i < len(l.text); i++ {
 		if l.text[i] != end {
@@ -164,7 +164,7 @@ func (l *lexer) quoted(kind tokenKind, skip int, end byte) (token, *SyntaxError)
 	return token{}, l.fail(l.at, what+" that does not end", "a closing "+string(end))
 }
 
-func (l *lexer) number() (token, *SyntaxError) {
+func (l *lexer) number() (token, *syntaxError) {
 	rest := l.text[l.at:]
 	n := digits(rest)
 	whole := true
@@ -203,7 +203,7 @@ func (l *lexer) number() (token, *SyntaxError) {
 	return t, nil
 }
 
-func (l *lexer) symbol(r rune) (token, *SyntaxError) {
+func (l *lexer) symbol(r rune) (token, *syntaxError) {
 	rest := l.text[l.at:]
 	for _, two := range [...]string{"<>", "!=", "<=", ">="} {
 		if strings.HasPrefix(rest, two) {

@@ -9,7 +9,7 @@ import (
 )
 
 // operand reads a constant, property, parameter, function or parentheses.
-func (p *parser) operand(floor int) (*node, *SyntaxError) {
+func (p *parser) operand(floor int) (*node, *syntaxError) {
 	t := p.tok
 	n := &node{pos: t.pos, depth: 1}
 	switch t.kind {
@@ -57,7 +57,7 @@ func wantOperand(floor int) string {
 	return "a condition"
 }
 
-func (p *parser) parentheses() (*node, *SyntaxError) {
+func (p *parser) parentheses() (*node, *syntaxError) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (p *parser) parentheses() (*node, *SyntaxError) {
 }
 
 // exists reads EXISTS ( property ).
-func (p *parser) exists() (*node, *SyntaxError) {
+func (p *parser) exists() (*node, *syntaxError) {
 	n := &node{op: opExists, pos: p.tok.pos}
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (p *parser) exists() (*node, *SyntaxError) {
 }
 
 // nameOrCall reads a property, or a function if a parenthesis follows its name.
-func (p *parser) nameOrCall() (*node, *SyntaxError) {
+func (p *parser) nameOrCall() (*node, *syntaxError) {
 	t := p.tok
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (p *parser) nameOrCall() (*node, *SyntaxError) {
 }
 
 // property reads the rest of [scope.]name, whose first word is t.
-func (p *parser) property(t token) (*node, *SyntaxError) {
+func (p *parser) property(t token) (*node, *syntaxError) {
 	n := &node{op: opProperty, pos: t.pos, depth: 1, name: Name{User: t.text}}
 	dot, err := p.accept(tokSymbol, ".")
 	if err != nil || !dot {
@@ -139,7 +139,7 @@ func (p *parser) property(t token) (*node, *SyntaxError) {
 }
 
 // call reads a function, whose name is t, from the parenthesis on.
-func (p *parser) call(t token) (*node, *SyntaxError) {
+func (p *parser) call(t token) (*node, *syntaxError) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}

@@ -11,18 +11,18 @@ import (
 	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
-// Limits bounds what the parser accepts, and what the evaluation of that may
+// parseLimits bounds what the parser accepts, and what the evaluation of that may
 // cost. Zero fields mean the default. Incoming texts are limited to limits.SQL,
 // which is shorter. The callers check that, so that longer texts that were
 // accepted earlier stay readable.
-type Limits struct {
+type parseLimits struct {
 	Length     int // bytes of text; default 64 KiB
 	Depth      int // levels of nesting; default 200
 	Statements int // SET and REMOVE in one action; default 32
 	Steps      int // work of one evaluation, or of one action; default 262,144
 }
 
-func (l Limits) withDefaults() Limits {
+func (l parseLimits) withDefaults() parseLimits {
 	l.Length = cmp.Or(l.Length, 64<<10)
 	l.Depth = cmp.Or(l.Depth, 200)
 	l.Statements = cmp.Or(l.Statements, 32)
@@ -31,23 +31,25 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Parse reads a condition, within the default limits. The error is a
-// [*SyntaxError].
-func Parse(sql string, params Params) (*Expr, error) { return Limits{}.Parse(sql, params) }
+// [*syntaxError].
+func Parse(sql string, params Params) (*Expr, error) { return parseLimits{}.Parse(sql, params) }
 
 // ParseValue reads an expression of any type, such as a fair key.
-func ParseValue(sql string, params Params) (*Expr, error) { return Limits{}.ParseValue(sql, params) }
+func ParseValue(sql string, params Params) (*Expr, error) {
+	return parseLimits{}.ParseValue(sql, params)
+}
 
 // Parse reads a condition.
-func (l Limits) Parse(sql string, params Params) (*Expr, error) {
+func (l parseLimits) Parse(sql string, params Params) (*Expr, error) {
 	return l.parse(sql, params, checkCondition)
 }
 
 // ParseValue reads an expression of any type.
-func (l Limits) ParseValue(sql string, params Params) (*Expr, error) {
+func (l parseLimits) ParseValue(sql string, params Params) (*Expr, error) {
 	return l.parse(sql, params, checkKinds)
 }
 
-func (l Limits) parse(sql string, params Params, check func(*node) *kindError) (*Expr, error) {
+func (l parseLimits) parse(sql string, params Params, check func(*node) *kindError) (*Expr, error) {
 	p, err := newParser(sql, params, l)
 	if err != nil {
 		return nil, err
@@ -73,11 +75,11 @@ type parser struct {
 	lex    lexer
 	tok    token // the next one, not yet used
 	params Params
-	limits Limits
+	limits parseLimits
 	depth  int // calls of expression in progress
 }
 
-func newParser(text string, params Params, limits Limits) (*parser, *SyntaxError) {
+func newParser(text string, params Params, limits parseLimits) (*parser, *syntaxError) {
 	p := &parser{lex: lexer{text: text}, params: params, limits: limits.withDefaults()}
 	if len(text) > p.limits.Length {
 		return nil, p.lex.fail(0, fmt.Sprintf("%d bytes of text", len(text)), fmt.Sprintf("at most %d", p.limits.Length))
@@ -90,7 +92,7 @@ func newParser(text string, params Params, limits Limits) (*parser, *SyntaxError
 	return p, p.advance()
 }
 
-func (p *parser) advance() (err *SyntaxError) {
+func (p *parser) advance() (err *syntaxError) {
 	p.tok, err = p.lex.next()
 	return err
 }
@@ -100,7 +102,7 @@ func (p *parser) at(kind tokenKind, text string) bool {
 }
 
 // accept consumes the token if it is that one.
-func (p *parser) accept(kind tokenKind, text string) (bool, *SyntaxError) {
+func (p *parser) accept(kind tokenKind, text string) (bool, *syntaxError) {
 	if !p.at(kind, text) {
 		return false, nil
 	}
@@ -108,19 +110,19 @@ func (p *parser) accept(kind tokenKind, text string) (bool, *SyntaxError) {
 }
 
 // expect uses up a token that must be there.
-func (p *parser) expect(kind tokenKind, text, want string) *SyntaxError {
+func (p *parser) expect(kind tokenKind, text, want string) *syntaxError {
 	if !p.at(kind, text) {
 		return p.unexpected(want)
 	}
 	return p.advance()
 }
 
-func (p *parser) unexpected(want string) *SyntaxError {
+func (p *parser) unexpected(want string) *syntaxError {
 	return p.lex.fail(p.tok.pos, p.tok.describe(), want)
 }
 
 // expression reads operations that bind at least as tightly as floor.
-func (p *parser) expression(floor int) (*node, *SyntaxError) {
+func (p *parser) expression(floor int) (*node, *syntaxError) {
 	if p.depth++; p.depth > p.limits.Depth {
 		return nil, p.tooDeep(p.tok.pos)
 	}
@@ -179,7 +181,7 @@ var symbolOps = map[string]op{
 }
 
 // operation reads the operator and what follows it.
-func (p *parser) operation(left *node, prec int) (*node, *SyntaxError) {
+func (p *parser) operation(left *node, prec int) (*node, *syntaxError) {
 	if p.tok.kind == tokKeyword && prec == precCompare {
 		return p.test(left)
 	}
@@ -205,7 +207,7 @@ func (p *parser) operation(left *node, prec int) (*node, *SyntaxError) {
 
 // join makes one AND of several, and likewise OR, however they were nested: both
 // are associative in three-valued logic, and kids keep their order.
-func (p *parser) join(o op, left, right *node) (*node, *SyntaxError) {
+func (p *parser) join(o op, left, right *node) (*node, *syntaxError) {
 	n := left
 	if left.op != o {
 		n = &node{op: o, pos: left.pos, kids: []*node{left}, depth: left.depth + 1}
@@ -221,7 +223,7 @@ func (p *parser) join(o op, left, right *node) (*node, *SyntaxError) {
 }
 
 // test reads IS NULL, IN and LIKE with their optional NOT.
-func (p *parser) test(left *node) (*node, *SyntaxError) {
+func (p *parser) test(left *node) (*node, *syntaxError) {
 	n := &node{pos: left.pos, kids: []*node{left}}
 	is := p.at(tokKeyword, "IS")
 	if is {
@@ -229,7 +231,7 @@ func (p *parser) test(left *node) (*node, *SyntaxError) {
 			return nil, err
 		}
 	}
-	var err *SyntaxError
+	var err *syntaxError
 	if n.negated, err = p.accept(tokKeyword, "NOT"); err != nil {
 		return nil, err
 	}
@@ -253,7 +255,7 @@ func (p *parser) test(left *node) (*node, *SyntaxError) {
 }
 
 // list reads IN ( value, … ) into the kids of n.
-func (p *parser) list(n *node) *SyntaxError {
+func (p *parser) list(n *node) *syntaxError {
 	if err := p.advance(); err != nil {
 		return err
 	}
@@ -277,7 +279,7 @@ func (p *parser) list(n *node) *SyntaxError {
 }
 
 // pattern reads LIKE value [ESCAPE value] into the kids of n.
-func (p *parser) pattern(n *node) *SyntaxError {
+func (p *parser) pattern(n *node) *syntaxError {
 	if err := p.advance(); err != nil {
 		return err
 	}
@@ -298,7 +300,7 @@ func (p *parser) pattern(n *node) *SyntaxError {
 }
 
 // build completes a node and rejects trees that are too deep for evaluation.
-func (p *parser) build(n *node) (*node, *SyntaxError) {
+func (p *parser) build(n *node) (*node, *syntaxError) {
 	n.depth = 1
 	for _, kid := range n.kids {
 		n.depth = max(n.depth, kid.depth+1)
@@ -306,19 +308,19 @@ func (p *parser) build(n *node) (*node, *SyntaxError) {
 	return n, p.checkDepth(n)
 }
 
-func (p *parser) checkDepth(n *node) *SyntaxError {
+func (p *parser) checkDepth(n *node) *syntaxError {
 	if n.depth > p.limits.Depth {
 		return p.tooDeep(n.pos)
 	}
 	return nil
 }
 
-func (p *parser) tooDeep(pos int) *SyntaxError {
+func (p *parser) tooDeep(pos int) *syntaxError {
 	return p.lex.fail(pos, "deeper nesting", fmt.Sprintf("at most %d levels", p.limits.Depth))
 }
 
 // prefix reads the beginning of an operand.
-func (p *parser) prefix(floor int) (*node, *SyntaxError) {
+func (p *parser) prefix(floor int) (*node, *syntaxError) {
 	pos := p.tok.pos
 	var o op
 	prec := precUnary
@@ -349,7 +351,7 @@ func (p *parser) prefix(floor int) (*node, *SyntaxError) {
 
 // negative reads a number after a minus sign as one constant, because the
 // smallest integer has no positive counterpart to negate.
-func (p *parser) negative(pos int) (*node, *SyntaxError) {
+func (p *parser) negative(pos int) (*node, *syntaxError) {
 	v := p.tok.val
 	if n, whole := v.Uint(); whole {
 		v = value.MakeInt(-int64(n)) // of 1<<63 this is 1<<63, which is right

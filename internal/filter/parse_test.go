@@ -167,7 +167,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"-'x' = 1", "1:2", "string 'x'", "a number or a duration"},
 	} {
 		_, err := Parse(tt.in, sampleParams)
-		bad, ok := errors.AsType[*SyntaxError](err)
+		bad, ok := errors.AsType[*syntaxError](err)
 		if !ok || !errors.Is(err, ErrSyntax) {
 			t.Errorf("Parse(%q): %v, want a SyntaxError", tt.in, err)
 			continue
@@ -180,7 +180,7 @@ func TestSyntaxErrors(t *testing.T) {
 
 func TestErrorTextAndCaret(t *testing.T) {
 	_, err := Parse("a = 1\n\tAND b ==", nil)
-	bad, ok := errors.AsType[*SyntaxError](err)
+	bad, ok := errors.AsType[*syntaxError](err)
 	if !ok {
 		t.Fatalf("Parse: %v, want a SyntaxError", err)
 	}
@@ -191,7 +191,7 @@ func TestErrorTextAndCaret(t *testing.T) {
 		t.Errorf("Caret() =\n%s\nwant\n%s", got, want)
 	}
 	_, err = Parse(strings.Repeat("a = 1 OR ", 200)+"#", nil)
-	bad, _ = errors.AsType[*SyntaxError](err)
+	bad, _ = errors.AsType[*syntaxError](err)
 	line, mark, _ := strings.Cut(bad.Caret(), "\n")
 	if len(line) != caretWidth || line[len(mark)-1] != '#' {
 		t.Errorf("Caret() of a long line =\n%s", bad.Caret())
@@ -202,23 +202,23 @@ func TestLimits(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("(", n) + "a" + strings.Repeat(")", n) }
 	for _, tt := range []struct {
 		name   string
-		limits Limits
+		limits parseLimits
 		sql    string
 		ok     bool
 	}{
-		{"exact length", Limits{Length: 5}, "a = 1", true},
-		{"too long", Limits{Length: 5}, "a = 12", false},
-		{"64 KiB", Limits{}, "a = '" + strings.Repeat("x", 64<<10-6) + "'", true},
-		{"beyond 64 KiB", Limits{}, "a = '" + strings.Repeat("x", 64<<10-5) + "'", false},
-		{"parentheses", Limits{}, deep(199), true},
-		{"too many parentheses", Limits{}, deep(200), false},
-		{"NOT", Limits{}, strings.Repeat("NOT ", 300) + "a", false},
-		{"minus", Limits{}, strings.Repeat("-", 300) + "a = 1", false},
-		{"a long sum is deep", Limits{}, strings.Repeat("a+", 300) + "a = 1", false},
-		{"a long OR is not", Limits{}, strings.Repeat("a=1 OR ", 5000) + "a=1", true},
-		{"functions", Limits{}, strings.Repeat("p(", 300) + "'a'" + strings.Repeat(")", 300), false},
-		{"own depth", Limits{Depth: 3}, "((a))", true},
-		{"own depth passed", Limits{Depth: 3}, "(((a)))", false},
+		{"exact length", parseLimits{Length: 5}, "a = 1", true},
+		{"too long", parseLimits{Length: 5}, "a = 12", false},
+		{"64 KiB", parseLimits{}, "a = '" + strings.Repeat("x", 64<<10-6) + "'", true},
+		{"beyond 64 KiB", parseLimits{}, "a = '" + strings.Repeat("x", 64<<10-5) + "'", false},
+		{"parentheses", parseLimits{}, deep(199), true},
+		{"too many parentheses", parseLimits{}, deep(200), false},
+		{"NOT", parseLimits{}, strings.Repeat("NOT ", 300) + "a", false},
+		{"minus", parseLimits{}, strings.Repeat("-", 300) + "a = 1", false},
+		{"a long sum is deep", parseLimits{}, strings.Repeat("a+", 300) + "a = 1", false},
+		{"a long OR is not", parseLimits{}, strings.Repeat("a=1 OR ", 5000) + "a=1", true},
+		{"functions", parseLimits{}, strings.Repeat("p(", 300) + "'a'" + strings.Repeat(")", 300), false},
+		{"own depth", parseLimits{Depth: 3}, "((a))", true},
+		{"own depth passed", parseLimits{Depth: 3}, "(((a)))", false},
 	} {
 		if _, err := tt.limits.Parse(tt.sql, nil); (err == nil) != tt.ok {
 			t.Errorf("%s: %v, want accepted: %v", tt.name, err, tt.ok)

@@ -148,7 +148,7 @@ func (c *compiler) indexOf(slots []int) *index {
 }
 
 // Match calls hit for every rule that matches the message, once and with a nil
-// error, and for every rule whose evaluation failed, with its [*EvalError]. The
+// error, and for every rule whose evaluation failed, with its [*evalError]. The
 // order of the calls is the same for the same set and message, but not the
 // order of the rules. It returns about how many steps that took.
 func (s *RuleSet) Match(v View, hit func(rule int, err error)) (steps int) {

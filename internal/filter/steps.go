@@ -4,7 +4,7 @@ package filter
 
 import "github.com/triagemq/triagemq/internal/filter/value"
 
-// The work of one evaluation is counted in steps and limited by [Limits.Steps],
+// The work of one evaluation is counted in steps and limited by [parseLimits.Steps],
 // because the message, which may be large and is untrusted, determines how much
 // work a short expression is. A step takes some twelve nanoseconds at most.
 //
@@ -64,7 +64,7 @@ func (e *env) affordText(n *node, a, b *value.Value) bool {
 // cached.
 func (e *env) chargeLookup(name *Name) {
 	if !e.spend(stepsPerLookup) && e.err == nil {
-		e.err = &EvalError{Expr: shorten(name.String()), Reason: tooManySteps}
+		e.err = &evalError{Expr: shorten(name.String()), Reason: tooManySteps}
 	}
 }
 

@@ -14,7 +14,3 @@ func Assert(ok bool, format string, args ...any) {}
 // Check runs check in test builds and panics with its error. It is for checks
 // that cost something.
 func Check(check func() error) {}
-
-// Mangle overwrites, in test builds, a buffer that its owner is about to reuse,
-// up to its capacity: code that still uses a part of it reads garbage.
-func Mangle(b []byte) {}

@@ -24,12 +24,3 @@ func Check(check func() error) {
 		panic(fmt.Errorf("invariant: %w", err))
 	}
 }
-
-// Mangle overwrites, in test builds, a buffer that its owner is about to reuse,
-// up to its capacity: code that still uses a part of it reads garbage.
-func Mangle(b []byte) {
-	b = b[:cap(b)]
-	for i := range b {
-		b[i] = 0xcc
-	}
-}

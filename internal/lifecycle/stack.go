@@ -14,8 +14,8 @@ import (
 
 // Errors of layers.
 var (
-	// ErrEnded means that a layer returned, without an error, before it was stopped.
-	ErrEnded = errors.New("lifecycle: layer returned before it was stopped")
+	// errEnded means that a layer returned, without an error, before it was stopped.
+	errEnded = errors.New("lifecycle: layer returned before it was stopped")
 	// ErrStopTimeout means that a layer did not return in time.
 	ErrStopTimeout = errors.New("lifecycle: still running")
 )
@@ -89,7 +89,7 @@ func (s *Stack) Wait(grace time.Duration) error {
 	case <-s.ctx.Done():
 		cause = context.Cause(s.ctx)
 	case first = <-s.ended:
-		cause = fmt.Errorf("%s: %w", first.name, cmp.Or(first.err, ErrEnded))
+		cause = fmt.Errorf("%s: %w", first.name, cmp.Or(first.err, errEnded))
 	}
 	late := make(chan struct{}) // closed when the grace is over; never without one
 	if grace > 0 {

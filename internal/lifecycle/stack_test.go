@@ -74,8 +74,8 @@ func TestLayerThatReturnsNilUnaskedIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(t.Context())
 		s.Go("admin", func(context.Context) error { return nil })
-		if err := s.Wait(time.Minute); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "admin") {
-			t.Errorf("Wait: %v, want %v with the name", err, ErrEnded)
+		if err := s.Wait(time.Minute); !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "admin") {
+			t.Errorf("Wait: %v, want %v with the name", err, errEnded)
 		}
 	})
 }

@@ -30,10 +30,10 @@ func TestGuideListsEveryLimit(t *testing.T) {
 			rows++
 		}
 	}
-	if rows != len(All) {
-		t.Errorf("%s has %d rows, there are %d limits", page, rows, len(All))
+	if rows != len(table) {
+		t.Errorf("%s has %d rows, there are %d limits", page, rows, len(table))
 	}
-	for _, l := range All {
+	for _, l := range table {
 		if want := fmt.Sprintf("| %s | %s |", l.What, value(l)); !strings.Contains(text, want) {
 			t.Errorf("%s has no row that begins with\n%s", page, want)
 		}
@@ -41,7 +41,7 @@ func TestGuideListsEveryLimit(t *testing.T) {
 }
 
 // value is a limit as the page writes it.
-func value(l Limit) string {
+func value(l row) string {
 	if l.Unit == Bytes {
 		switch {
 		case l.Most%(1<<20) == 0:
@@ -57,13 +57,13 @@ func value(l Limit) string {
 	return strings.TrimSpace(n + " " + string(l.Unit))
 }
 
-// A constant that is not in All would not be in the page.
+// A constant that is not in table would not be in the page.
 func TestTableHasEveryConstant(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "limits.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := os.ReadFile("table.go")
+	text, err := os.ReadFile("table.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,14 +76,14 @@ func TestTableHasEveryConstant(t *testing.T) {
 		for _, spec := range gen.Specs {
 			for _, name := range spec.(*ast.ValueSpec).Names {
 				n++
-				if !strings.Contains(string(table), `", `+name.Name+", ") {
-					t.Errorf("the constant %s is not in All", name.Name)
+				if !strings.Contains(string(text), `", `+name.Name+", ") {
+					t.Errorf("the constant %s is not in table", name.Name)
 				}
 			}
 		}
 	}
-	if n != len(All) {
-		t.Errorf("%d constants, %d rows in All", n, len(All))
+	if n != len(table) {
+		t.Errorf("%d constants, %d rows in table", n, len(table))
 	}
 }
 

@@ -12,15 +12,15 @@ const (
 	Count      Unit = ""
 )
 
-// Limit is one row of the table for users.
-type Limit struct {
+// row is one row of the table for users.
+type row struct {
 	What string
 	Most int64
 	Unit Unit
 }
 
-// All is the table, in the order of docs/guide/limits.md.
-var All = []Limit{
+// table is the table, in the order of docs/guide/limits.md.
+var table = []row{
 	{"Session id, message id, partition key, reply-to session id, fair key", Name, Characters},
 	{"One application property, name and value", Property, Bytes},
 	{"All application properties", Properties, Bytes},

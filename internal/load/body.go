@@ -29,8 +29,8 @@ const (
 	minSize  = 17
 )
 
-// UrgentLevel is the level of urgent messages; all others are below it.
-const UrgentLevel = 255
+// urgentLevel is the level of urgent messages; all others are below it.
+const urgentLevel = 255
 
 // messageTemplate contains an encoded message of each level. Number and time
 // are written into it before it is sent.

@@ -51,7 +51,7 @@ func (r *run) sendUrgent(ctx context.Context, came <-chan time.Duration) (latenc
 		return nil, nil, err
 	}
 	defer c.close()
-	s, err := r.newSender(c, newMessageTemplate(r.number, kindUrgent, r.cfg.Size, UrgentLevel, UrgentLevel), 1)
+	s, err := r.newSender(c, newMessageTemplate(r.number, kindUrgent, r.cfg.Size, urgentLevel, urgentLevel), 1)
 	if err != nil {
 		return nil, nil, err
 	}

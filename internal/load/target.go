@@ -3,11 +3,10 @@
 package load
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"net"
-	"net/url"
-	"strings"
+
+	"github.com/triagemq/triagemq/internal/address"
 )
 
 // Target is where a broker is and how to log in there.
@@ -24,66 +23,18 @@ type Target struct {
 // (Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…). A rule's name and key
 // serve as user and password.
 func ParseTarget(text string) (Target, error) {
-	if scheme, _, ok := strings.Cut(text, "://"); ok && !strings.Contains(scheme, "=") {
-		return parseURL(text)
-	}
-	return parseConnectionString(text)
-}
-
-func parseURL(text string) (Target, error) {
-	u, err := url.Parse(text)
+	a, err := address.Parse(text)
 	if err != nil {
-		return Target{}, errors.New("load: the address is not a URL") // the text may contain a password: do not print it
+		return Target{}, fmt.Errorf("load: %w", err)
 	}
-	t := Target{TLS: u.Scheme == "amqps"}
-	if u.Scheme != "amqp" && u.Scheme != "amqps" {
-		return Target{}, fmt.Errorf("load: scheme %q is neither amqp nor amqps", u.Scheme)
-	}
-	if u.User != nil {
-		t.User = u.User.Username()
-		t.Password, _ = u.User.Password()
-	}
-	return t.at(u)
-}
-
-func parseConnectionString(text string) (Target, error) {
-	t := Target{TLS: true}
-	var endpoint string
-	for part := range strings.SplitSeq(text, ";") {
-		key, value, _ := strings.Cut(part, "=")
-		switch strings.ToLower(strings.TrimSpace(key)) {
-		case "endpoint":
-			endpoint = value
-		case "sharedaccesskeyname":
-			t.User = value
-		case "sharedaccesskey":
-			t.Password = value
-		case "usedevelopmentemulator":
-			t.TLS = !strings.EqualFold(value, "true")
-		}
-	}
-	if endpoint == "" {
-		return Target{}, errors.New("load: neither a URL nor a connection string with an Endpoint")
-	}
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return Target{}, errors.New("load: the Endpoint is not a URL")
-	}
-	return t.at(u)
-}
-
-func (t Target) at(u *url.URL) (Target, error) {
-	if u.Hostname() == "" {
-		return Target{}, errors.New("load: the address has no host")
-	}
-	port := u.Port()
-	switch {
-	case port != "":
-	case t.TLS:
-		port = "5671"
+	t := Target{Host: a.Hostname(), User: cmp.Or(a.KeyName, a.User), Password: cmp.Or(a.Key, a.Password)}
+	switch a.Scheme {
+	case "amqp":
+		t.Address = a.HostPort("5672")
+	case "amqps":
+		t.Address, t.TLS = a.HostPort("5671"), true
 	default:
-		port = "5672"
+		return Target{}, fmt.Errorf("load: scheme %q is neither amqp nor amqps", a.Scheme)
 	}
-	t.Host, t.Address = u.Hostname(), net.JoinHostPort(u.Hostname(), port)
 	return t, nil
 }

@@ -22,14 +22,6 @@ const (
 	StateScheduled
 )
 
-// Message annotations of ours: see the fields Source, Level and Class of
-// BrokerProperties. They are on the wire and never change.
-const (
-	AnnotationSource = names.AnnotationSource
-	AnnotationLevel  = names.AnnotationLevel
-	AnnotationClass  = names.AnnotationClass
-)
-
 // BrokerProperties is what the broker adds to a message that it delivers.
 type BrokerProperties struct {
 	SequenceNumber int64
@@ -226,15 +218,15 @@ func appendAnnotations(dst []byte, m *Message, s *BrokerProperties) []byte {
 		w.dst = codec.AppendString(w.dst, s.DeadLetterSource)
 	}
 	if s.Source != "" {
-		w.key(AnnotationSource)
+		w.key(names.AnnotationSource)
 		w.dst = codec.AppendString(w.dst, s.Source)
 	}
 	if s.HasLevel {
-		w.key(AnnotationLevel)
+		w.key(names.AnnotationLevel)
 		w.dst = codec.AppendUbyte(w.dst, s.Level)
 	}
 	if s.Class != "" {
-		w.key(AnnotationClass)
+		w.key(names.AnnotationClass)
 		w.dst = codec.AppendString(w.dst, s.Class)
 	}
 	if s.State != StateUnset {
@@ -264,7 +256,7 @@ func appendBrokerProperties(dst []byte, s *BrokerProperties) []byte {
 func (s *BrokerProperties) owns(name string) bool {
 	switch name {
 	case AnnotationSequenceNumber, AnnotationEnqueuedTime, AnnotationLockedUntil,
-		AnnotationEnqueuedSequenceNumber, AnnotationState, AnnotationSource, AnnotationLevel, AnnotationClass:
+		AnnotationEnqueuedSequenceNumber, AnnotationState, names.AnnotationSource, names.AnnotationLevel, names.AnnotationClass:
 		return true
 	case AnnotationDeadLetterSource:
 		return s.DeadLetterSource != ""

@@ -166,7 +166,7 @@ func TestEditUnsetsThePriority(t *testing.T) {
 		want := d
 		want.Priority, want.PrioritySet = 0, false
 		got := parse(t, d.Message().Edit(Edit{UnsetPriority: true}))
-		if h := got.Header(); h != want.Message().Header() || h.PrioritySet || h.Priority != DefaultPriority {
+		if h := got.Header(); h != want.Message().Header() || h.PrioritySet || h.Priority != defaultPriority {
 			t.Errorf("%+v: %+v, want %+v", d.Message().Header(), h, want.Message().Header())
 		}
 	}

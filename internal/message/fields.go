@@ -72,9 +72,9 @@ var propertyFields = [fieldCount]kinds{
 	anID, aBinary, aText, aText, aText, anID, aText, aText, aTimestamp, aTimestamp, aText, aUint, aText,
 }
 
-// DefaultPriority is the priority of a message whose sender set none [AMQP
+// defaultPriority is the priority of a message whose sender set none [AMQP
 // 3.2.1].
-const DefaultPriority = 4
+const defaultPriority = 4
 
 // Header is the header section [AMQP 3.2.1].
 type Header struct {
@@ -82,7 +82,7 @@ type Header struct {
 	FirstAcquirer bool
 	PrioritySet   bool
 	TTLSet        bool
-	Priority      uint8 // DefaultPriority unless set
+	Priority      uint8 // defaultPriority unless set
 	DeliveryCount uint32
 	TTL           time.Duration
 }
@@ -92,9 +92,9 @@ func (m *Message) Header() Header {
 	var r codec.Reader
 	m.enter(sectionHeader, &r)
 	if r.Left() == 0 {
-		return Header{Priority: DefaultPriority}
+		return Header{Priority: defaultPriority}
 	}
-	h := Header{Durable: r.Bool(), Priority: DefaultPriority}
+	h := Header{Durable: r.Bool(), Priority: defaultPriority}
 	if !r.Null() {
 		h.Priority, h.PrioritySet = r.Ubyte(), true
 	}

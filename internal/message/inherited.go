@@ -12,9 +12,9 @@ import (
 // when it arrives: see Inherited. They are on the wire and on disk and never
 // change.
 const (
-	AnnotationReplyLevel = "x-triage-reply-level" // ubyte
-	AnnotationReplyClass = "x-triage-reply-class" // string, may be absent
-	AnnotationReplySince = "x-triage-reply-since" // timestamp
+	annotationReplyLevel = "x-triage-reply-level" // ubyte
+	annotationReplyClass = "x-triage-reply-class" // string, may be absent
+	annotationReplySince = "x-triage-reply-since" // timestamp
 )
 
 // Inherited is what a reply without a priority of its own inherits from the
@@ -27,7 +27,7 @@ type Inherited struct {
 
 // Inherited returns what the broker has written into a reply.
 func (m *Message) Inherited() (l Inherited, ok bool) {
-	v, ok := m.Annotation(AnnotationReplyLevel)
+	v, ok := m.Annotation(annotationReplyLevel)
 	if !ok {
 		return Inherited{}, false
 	}
@@ -35,9 +35,9 @@ func (m *Message) Inherited() (l Inherited, ok bool) {
 	if isLevel = isLevel && level >= 0 && level <= 255; isLevel {
 		l.Level = uint8(level)
 	}
-	v, _ = m.Annotation(AnnotationReplyClass)
+	v, _ = m.Annotation(annotationReplyClass)
 	l.Class, _ = v.Str()
-	v, _ = m.Annotation(AnnotationReplySince)
+	v, _ = m.Annotation(annotationReplySince)
 	since, _ := v.Time()
 	l.Since = since.UTC()
 	return l, isLevel
@@ -46,9 +46,9 @@ func (m *Message) Inherited() (l Inherited, ok bool) {
 // Changes returns the annotations that encode l.
 func (l Inherited) Changes() []Change {
 	return []Change{
-		{Name: AnnotationReplyLevel, Value: codec.Ubyte(l.Level)},
-		{Name: AnnotationReplyClass, Value: codec.String(l.Class), Remove: l.Class == ""},
-		{Name: AnnotationReplySince, Value: codec.Timestamp(l.Since)},
+		{Name: annotationReplyLevel, Value: codec.Ubyte(l.Level)},
+		{Name: annotationReplyClass, Value: codec.String(l.Class), Remove: l.Class == ""},
+		{Name: annotationReplySince, Value: codec.Timestamp(l.Since)},
 	}
 }
 
@@ -57,7 +57,7 @@ func (l Inherited) Changes() []Change {
 func (m *Message) HasInherited() bool {
 	for name := range m.Annotations() {
 		switch name {
-		case AnnotationReplyLevel, AnnotationReplyClass, AnnotationReplySince:
+		case annotationReplyLevel, annotationReplyClass, annotationReplySince:
 			return true
 		}
 	}
@@ -67,8 +67,8 @@ func (m *Message) HasInherited() bool {
 // StripInherited returns the changes that remove these annotations.
 func StripInherited() []Change {
 	return []Change{
-		{Name: AnnotationReplyLevel, Remove: true},
-		{Name: AnnotationReplyClass, Remove: true},
-		{Name: AnnotationReplySince, Remove: true},
+		{Name: annotationReplyLevel, Remove: true},
+		{Name: annotationReplyClass, Remove: true},
+		{Name: annotationReplySince, Remove: true},
 	}
 }

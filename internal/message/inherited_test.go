@@ -34,7 +34,7 @@ func TestInheritedIsWrittenAndRemoved(t *testing.T) {
 
 func TestInheritedThatIsNoLevel(t *testing.T) {
 	for _, v := range []codec.Value{codec.String("9"), codec.Int(-1), codec.Int(256), {}} {
-		m := (&Draft{Annotations: []Pair{{Name: AnnotationReplyLevel, Value: v}}}).Message()
+		m := (&Draft{Annotations: []Pair{{Name: annotationReplyLevel, Value: v}}}).Message()
 		if l, ok := m.Inherited(); ok || !m.HasInherited() {
 			t.Errorf("%v: got %+v, %t; has inherited %t, want none, true", v, l, ok, m.HasInherited())
 		}

@@ -91,7 +91,7 @@ func TestGoClientReadsEveryBody(t *testing.T) {
 				t.Errorf("message-id %v, want a generated one", got.Properties.MessageID)
 			}
 			want := *sent
-			want.Header = &amqp.MessageHeader{Priority: DefaultPriority}
+			want.Header = &amqp.MessageHeader{Priority: defaultPriority}
 			want.Properties = &amqp.MessageProperties{MessageID: got.Properties.MessageID}
 			want.DeliveryAnnotations = amqp.Annotations{"x-opt-lock-token": amqp.UUID(token)}
 			want.Annotations = annotated

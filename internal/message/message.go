@@ -19,9 +19,9 @@ const (
 	FormatBatch Format = 0x80013700
 )
 
-// MaxSize is the largest message that is read at all, in bytes. Entities have
+// maxSize is the largest message that is read at all, in bytes. Entities have
 // lower limits of their own.
-const MaxSize = 1 << 30
+const maxSize = 1 << 30
 
 // section numbers the sections of a message in their order. The body, any
 // number of sections of one kind, counts as one.

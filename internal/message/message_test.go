@@ -106,7 +106,7 @@ func TestFieldsOfAFullMessage(t *testing.T) {
 func TestFieldsOfAnEmptyMessage(t *testing.T) {
 	for _, raw := range []string{"", "00537045", "00537345", "005370c00100 005373c00100"} {
 		m := parse(t, unhex(t, raw))
-		if got, want := m.Header(), (Header{Priority: DefaultPriority}); got != want {
+		if got, want := m.Header(), (Header{Priority: defaultPriority}); got != want {
 			t.Errorf("%q: header %+v, want %+v", raw, got, want)
 		}
 		if _, ok := m.SessionID(); ok || !m.MessageID().IsNull() || m.MessageIDString() != "" || m.To() != "" {

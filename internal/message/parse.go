@@ -12,7 +12,7 @@ import (
 
 // Errors of Parse. Encoding errors wrap an error of codec.
 var (
-	// ErrSize says that a message is larger than MaxSize.
+	// ErrSize says that a message is larger than maxSize.
 	ErrSize = errors.New("message: too large")
 	// ErrSection says that something other than a message section was found.
 	ErrSection = errors.New("message: not a message section")
@@ -38,7 +38,7 @@ func Parse(raw []byte) (*Message, error) { return read(raw, false) }
 func ParseStored(raw []byte) (*Message, error) { return read(raw, true) }
 
 func read(raw []byte, stored bool) (*Message, error) {
-	if len(raw) > MaxSize {
+	if len(raw) > maxSize {
 		return nil, ErrSize
 	}
 	m := &Message{raw: raw}

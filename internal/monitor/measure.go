@@ -13,7 +13,7 @@ import (
 )
 
 // Measure implements queueserver.Monitor.
-func (m *Monitor) Measure(now time.Time, q *queue.Queue) []objective.Change {
+func (m *monitor) Measure(now time.Time, q *queue.Queue) []objective.Change {
 	m.changed = m.unnoted // measure again until the measurements are stored
 	m.observe(q)
 	changes := append(m.meter.Tick(now), m.saturation(now, q)...)
@@ -30,7 +30,7 @@ func (m *Monitor) Measure(now time.Time, q *queue.Queue) []objective.Change {
 }
 
 // saturation returns a change when a queue becomes saturated, and when that ends.
-func (m *Monitor) saturation(now time.Time, q *queue.Queue) []objective.Change {
+func (m *monitor) saturation(now time.Time, q *queue.Queue) []objective.Change {
 	saturated := q.Saturated(now)
 	if saturated == m.saturated {
 		return nil
@@ -46,7 +46,7 @@ func (m *Monitor) saturation(now time.Time, q *queue.Queue) []objective.Change {
 }
 
 // observe reports the ready messages to the meter.
-func (m *Monitor) observe(q *queue.Queue) {
+func (m *monitor) observe(q *queue.Queue) {
 	for c := range len(m.policy.Classes) + 1 {
 		if n, _ := q.ReadyOf(queue.Class(c)); n == 0 {
 			m.meter.Observe(uint8(c), objective.Backlog{})
@@ -58,7 +58,7 @@ func (m *Monitor) observe(q *queue.Queue) {
 }
 
 // Note implements queueserver.Monitor.
-func (m *Monitor) Note(now time.Time, after time.Duration) ([]byte, bool) {
+func (m *monitor) Note(now time.Time, after time.Duration) ([]byte, bool) {
 	if !m.unnoted || now.Sub(m.noted) < after {
 		return nil, false
 	}
@@ -67,10 +67,10 @@ func (m *Monitor) Note(now time.Time, after time.Duration) ([]byte, bool) {
 }
 
 // Rate implements queueserver.Monitor.
-func (m *Monitor) Rate(now time.Time) float64 { return m.done.Estimate(now) }
+func (m *monitor) Rate(now time.Time) float64 { return m.done.Estimate(now) }
 
 // Report implements queueserver.Monitor.
-func (m *Monitor) Report(now time.Time, q *queue.Queue) queueserver.MonitorReport {
+func (m *monitor) Report(now time.Time, q *queue.Queue) queueserver.MonitorReport {
 	r := queueserver.MonitorReport{Discipline: m.policy.Discipline.String(), Revision: m.policy.Revision, Report: m.meter.Report(now)}
 	if q.Config().Order.Saturation != (queue.Saturation{}) {
 		saturated := m.saturated

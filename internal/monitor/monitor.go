@@ -15,7 +15,7 @@ import (
 
 // Monitor admits messages to one queue and measures how they are served. It is owned by
 // the goroutine of the shard.
-type Monitor struct {
+type monitor struct {
 	// changed says that something happened since the last Measure, or was not stored by it;
 	// timeDependent that time alone can change the result of Measure. If both are false, the
 	// queue is not measured.
@@ -37,7 +37,7 @@ type Monitor struct {
 	noted   time.Time // when measurements were stored last
 }
 
-var _ queueserver.Monitor = (*Monitor)(nil)
+var _ queueserver.Monitor = (*monitor)(nil)
 
 // definition has the fields of an entity's definition that a monitor needs.
 type definition struct {
@@ -85,15 +85,15 @@ func New(log *slog.Logger) queueserver.NewMonitor {
 	}
 }
 
-func newMonitor(p *policy.Policy) *Monitor {
-	return &Monitor{
+func newMonitor(p *policy.Policy) *monitor {
+	return &monitor{
 		policy: p, admitter: policy.NewAdmitter(p), limits: hasLimits(p), meter: objective.NewMeter(measured(p)),
 		onDue: func() {},
 	}
 }
 
 // OnDue implements queueserver.Monitor.
-func (m *Monitor) OnDue(fn func()) {
+func (m *monitor) OnDue(fn func()) {
 	m.onDue = fn
 	if m.Due() {
 		fn()
@@ -101,15 +101,15 @@ func (m *Monitor) OnDue(fn func()) {
 }
 
 // Due implements queueserver.Monitor.
-func (m *Monitor) Due() bool { return m.changed || m.timeDependent }
+func (m *monitor) Due() bool { return m.changed || m.timeDependent }
 
 // Revision implements queueserver.Monitor.
-func (m *Monitor) Revision() int64 { return m.policy.Revision }
+func (m *monitor) Revision() int64 { return m.policy.Revision }
 
 // Replace implements queueserver.Monitor. The measurements stay with the names of the
 // classes.
-func (m *Monitor) Replace(next queueserver.Monitor) {
-	p := next.(*Monitor).policy
+func (m *monitor) Replace(next queueserver.Monitor) {
+	p := next.(*monitor).policy
 	if p.Revision == m.policy.Revision {
 		return // nothing has changed
 	}
@@ -142,7 +142,7 @@ func hasLimits(p *policy.Policy) bool {
 	return limited
 }
 
-func (m *Monitor) touch() {
+func (m *monitor) touch() {
 	m.unnoted = true
 	if !m.changed {
 		m.changed = true
@@ -151,7 +151,7 @@ func (m *Monitor) touch() {
 }
 
 // Admit implements queueserver.Observer.
-func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
+func (m *monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
 	m.touch()
 	m.meter.Count(now, objective.Send, 1)
 	m.requests, m.evicted = m.requests[:0], m.evicted[:0]
@@ -181,7 +181,7 @@ func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]qu
 
 // AdmitCanceled implements queueserver.Observer: it refunds the rates of messages that
 // were admitted and are not stored.
-func (m *Monitor) AdmitCanceled(time.Time, []queue.Arrival) {
+func (m *monitor) AdmitCanceled(time.Time, []queue.Arrival) {
 	m.admitter.Refund(m.requests)
 	m.requests, m.evicted = m.requests[:0], m.evicted[:0]
 }
@@ -217,7 +217,7 @@ func depth(count, bytes int64) policy.Depth {
 }
 
 // Arrived implements queueserver.Observer.
-func (m *Monitor) Arrived(now time.Time, as []queue.Arrival) {
+func (m *monitor) Arrived(now time.Time, as []queue.Arrival) {
 	for _, e := range m.evicted {
 		m.meter.Evicted(now, e.Class, int(e.Count))
 	}
@@ -232,7 +232,7 @@ func (m *Monitor) Arrived(now time.Time, as []queue.Arrival) {
 }
 
 // Delivered implements queueserver.Observer.
-func (m *Monitor) Delivered(now time.Time, d *queue.Delivery) {
+func (m *monitor) Delivered(now time.Time, d *queue.Delivery) {
 	m.touch()
 	m.meter.Count(now, objective.Receive, 1)
 	if d.FirstDelivery {
@@ -245,7 +245,7 @@ func (m *Monitor) Delivered(now time.Time, d *queue.Delivery) {
 }
 
 // Settled implements queueserver.Observer.
-func (m *Monitor) Settled(now time.Time, v queueserver.Disposition, s queue.Settled) {
+func (m *monitor) Settled(now time.Time, v queueserver.Disposition, s queue.Settled) {
 	m.touch()
 	m.meter.Count(now, objective.Settle, 1)
 	if v == queueserver.Complete {
@@ -255,7 +255,7 @@ func (m *Monitor) Settled(now time.Time, v queueserver.Disposition, s queue.Sett
 }
 
 // DeadLettered implements queueserver.Observer.
-func (m *Monitor) DeadLettered(now time.Time, d *queue.DeadLetter) {
+func (m *monitor) DeadLettered(now time.Time, d *queue.DeadLetter) {
 	m.touch()
 	m.meter.DeadLettered(now, uint8(d.Class))
 	if d.Reason == queue.ReasonExpired {
@@ -267,7 +267,7 @@ func (m *Monitor) DeadLettered(now time.Time, d *queue.DeadLetter) {
 }
 
 // Expired implements queueserver.Observer.
-func (m *Monitor) Expired(now time.Time, e queue.Expired) {
+func (m *monitor) Expired(now time.Time, e queue.Expired) {
 	m.touch()
 	m.meter.Expired(now, uint8(e.Class))
 	if e.FirstDelivery {
@@ -276,10 +276,10 @@ func (m *Monitor) Expired(now time.Time, e queue.Expired) {
 }
 
 // Idle implements queueserver.IdleObserver.
-func (m *Monitor) Idle(now time.Time) { m.Count(now, objective.EmptyWait, 1) }
+func (m *monitor) Idle(now time.Time) { m.Count(now, objective.EmptyWait, 1) }
 
 // Count implements queueserver.Monitor.
-func (m *Monitor) Count(now time.Time, o objective.Operation, n int) {
+func (m *monitor) Count(now time.Time, o objective.Operation, n int) {
 	m.touch()
 	m.meter.Count(now, o, n)
 }

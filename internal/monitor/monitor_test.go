@@ -65,12 +65,12 @@ func TestOnlyQueuesInWhichSomethingHappensAreMeasured(t *testing.T) {
 
 func TestReplaceTakesOverAChangedPolicy(t *testing.T) {
 	make := New(nil)
-	build := func(meta string) *Monitor {
+	build := func(meta string) *monitor {
 		m, err := make("q", []byte(meta), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m.(*Monitor)
+		return m.(*monitor)
 	}
 	m := build(`{"kind": "queue", "queue": {}}`)
 	m.Replace(build(`{"kind": "queue", "queue": {}}`))

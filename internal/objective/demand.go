@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// DefaultHeadroom is how many workers to add to the busy ones, as a share of
+// defaultHeadroom is how many workers to add to the busy ones, as a share of
 // the busy ones. With fewer, queues form by chance alone.
-const DefaultHeadroom = 0.25
+const defaultHeadroom = 0.25
 
-// DefaultDrain is the time in which to work off the backlog of a class without
+// defaultDrain is the time in which to work off the backlog of a class without
 // an objective.
-const DefaultDrain = 5 * time.Minute
+const defaultDrain = 5 * time.Minute
 
 // minLeft is the part of an objective's wait in which messages that are late
 // already are to be worked off. With no time at all, the number of workers
@@ -36,7 +36,7 @@ type Load struct {
 // DemandInput is the input of Demand.
 type DemandInput struct {
 	Classes  []Load
-	Headroom float64 // zero is DefaultHeadroom; negative is none
+	Headroom float64 // zero is defaultHeadroom; negative is none
 	Running  int     // messages in work, if known: so many workers at least
 	Floor    int     // fewest workers
 	Ceiling  int     // most workers; zero is no limit
@@ -68,7 +68,7 @@ func Demand(in DemandInput) DemandResult {
 		r.Steady += max(c.Arrival, 0) * c.Service.Seconds()
 		waiting += max(c.Waiting, 0)
 	}
-	headroom := max(cmp.Or(in.Headroom, DefaultHeadroom), 0)
+	headroom := max(cmp.Or(in.Headroom, defaultHeadroom), 0)
 	r.Spare = headroom * r.Steady
 	due, name := dueFirst(in.Classes)
 	r.Backlog = due
@@ -91,7 +91,7 @@ func Demand(in DemandInput) DemandResult {
 
 // left returns how much time is left to start the waiting messages of a class.
 func (c Load) left() time.Duration {
-	wait := cmp.Or(c.Wait, DefaultDrain)
+	wait := cmp.Or(c.Wait, defaultDrain)
 	return max(wait-c.Oldest, time.Duration(minLeft*float64(wait)), time.Millisecond)
 }
 

@@ -149,7 +149,7 @@ func (h *Histogram) read(s *source) {
 			return
 		}
 		if b += skip; skip > buckets || run > buckets || b+run > buckets {
-			s.err = ErrSnapshot
+			s.err = errSnapshot
 			return
 		}
 		for range run {

@@ -115,7 +115,7 @@ func (m *measure) read(s *source) {
 	m.past = cumulative{count: s.uvarint(), micros: s.uvarint()}
 	n := s.uvarint()
 	if n > uint64(len(Bounds)) {
-		s.err = ErrSnapshot
+		s.err = errSnapshot
 		return
 	}
 	for i := range n {

@@ -181,8 +181,8 @@ func TestSnapshotOfVersion1(t *testing.T) {
 		m = again
 	}
 	for n := range old {
-		if err := m.Restore(old[:n]); !errors.Is(err, ErrSnapshot) {
-			t.Fatalf("the first %d bytes: %v, want %v", n, err, ErrSnapshot)
+		if err := m.Restore(old[:n]); !errors.Is(err, errSnapshot) {
+			t.Fatalf("the first %d bytes: %v, want %v", n, err, errSnapshot)
 		}
 	}
 }
@@ -331,11 +331,11 @@ func TestSnapshot(t *testing.T) {
 	}
 
 	for n := range snapshot {
-		if err := back.Restore(snapshot[:n]); !errors.Is(err, ErrSnapshot) {
-			t.Fatalf("the first %d bytes: %v, want %v", n, err, ErrSnapshot)
+		if err := back.Restore(snapshot[:n]); !errors.Is(err, errSnapshot) {
+			t.Fatalf("the first %d bytes: %v, want %v", n, err, errSnapshot)
 		}
 	}
-	if err := back.Restore(append(snapshot, 0)); !errors.Is(err, ErrSnapshot) {
+	if err := back.Restore(append(snapshot, 0)); !errors.Is(err, errSnapshot) {
 		t.Errorf("with a byte too many: %v", err)
 	}
 	if got, want := back.Report(c.now), c.Report(c.now); !reflect.DeepEqual(got, want) {

@@ -31,16 +31,16 @@ func (m *Meter) Snapshot() []byte {
 }
 
 // Restore restores the measurements of the classes that still exist, by their
-// names. After an error, which is ErrSnapshot, nothing has changed.
+// names. After an error, which is errSnapshot, nothing has changed.
 func (m *Meter) Restore(snapshot []byte) error {
 	if len(snapshot) == 0 || snapshot[0] == 0 || snapshot[0] > version {
-		return ErrSnapshot
+		return errSnapshot
 	}
 	s := &source{rest: snapshot[1:]}
 	var kinds [operations]Rate
 	n := s.uvarint()
 	if n > uint64(operations) {
-		return ErrSnapshot
+		return errSnapshot
 	}
 	for o := range n {
 		kinds[o].read(s)
@@ -53,7 +53,7 @@ func (m *Meter) Restore(snapshot []byte) error {
 		restored = append(restored, c)
 	}
 	if s.err != nil || len(s.rest) > 0 {
-		return ErrSnapshot
+		return errSnapshot
 	}
 	m.kinds, m.rotated = kinds, rotated
 	m.adopt(restored)
@@ -101,7 +101,7 @@ func (c *class) read(s *source, rates int) {
 		r.read(s)
 	}
 	if c.state = State(s.byte()); c.state > Missed {
-		s.err = ErrSnapshot
+		s.err = errSnapshot
 		return
 	}
 	c.outcomes.read(s)
@@ -148,7 +148,7 @@ func (w *measuringWindow) append(dst []byte) []byte {
 func (w *measuringWindow) read(s *source) {
 	at, ends := s.uvarint(), s.time()
 	if at >= longBuckets {
-		s.err = ErrSnapshot
+		s.err = errSnapshot
 		return
 	}
 	*w = measuringWindow{at: int(at), ends: ends}

@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// ErrSnapshot means that a snapshot is not one that this version can read.
-var ErrSnapshot = errors.New("objective: damaged snapshot")
+// errSnapshot means that a snapshot is not one that this version can read.
+var errSnapshot = errors.New("objective: damaged snapshot")
 
 // source reads a snapshot. Its first error sticks, and everything read after it
 // is zero.
@@ -21,7 +21,7 @@ type source struct {
 func (s *source) uvarint() uint64 {
 	v, n := binary.Uvarint(s.rest)
 	if n <= 0 || s.err != nil {
-		s.err, s.rest = ErrSnapshot, nil
+		s.err, s.rest = errSnapshot, nil
 		return 0
 	}
 	s.rest = s.rest[n:]
@@ -32,7 +32,7 @@ func (s *source) uvarint() uint64 {
 func (s *source) time() int64 {
 	v := s.uvarint()
 	if v > math.MaxInt64 {
-		s.err = ErrSnapshot
+		s.err = errSnapshot
 		return 0
 	}
 	return int64(v)
@@ -44,7 +44,7 @@ func (s *source) count() uint32 { return uint32(min(s.uvarint(), math.MaxUint32)
 func (s *source) float() float64 {
 	f := math.Float64frombits(s.uvarint())
 	if math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
-		s.err = ErrSnapshot
+		s.err = errSnapshot
 		return 0
 	}
 	return f
@@ -52,7 +52,7 @@ func (s *source) float() float64 {
 
 func (s *source) byte() byte {
 	if len(s.rest) == 0 || s.err != nil {
-		s.err = ErrSnapshot
+		s.err = errSnapshot
 		return 0
 	}
 	b := s.rest[0]
@@ -63,7 +63,7 @@ func (s *source) byte() byte {
 func (s *source) text() string {
 	n := s.uvarint()
 	if n > uint64(len(s.rest)) {
-		s.err = ErrSnapshot
+		s.err = errSnapshot
 		return ""
 	}
 	text := string(s.rest[:n])

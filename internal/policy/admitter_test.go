@@ -23,10 +23,10 @@ func asks(n int, class, level uint8, key string, bytes int64) []AdmitRequest {
 
 func TestRateOfAClass(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"classes": [{"name": "free", "level": 3, "rate": "10/s"}, {"name": "other", "level": 2}]}`))
-	if d := g.Admit(noon, asks(10, 1, 3, "", 1), new(Tally)); !d.OK() {
+	if d := g.Admit(noon, asks(10, 1, 3, "", 1), new(tally)); !d.OK() {
 		t.Fatalf("ten at once: %+v", d.Refusal)
 	}
-	d := g.Admit(noon, asks(1, 1, 3, "", 1), new(Tally))
+	d := g.Admit(noon, asks(1, 1, 3, "", 1), new(tally))
 	if d.OK() || d.Refusal.Class != "free" || d.Refusal.Number != 1 || !strings.Contains(d.Refusal.Reason, "10/s") {
 		t.Fatalf("the eleventh: %+v", d.Refusal)
 	}
@@ -34,10 +34,10 @@ func TestRateOfAClass(t *testing.T) {
 	if after < 100*time.Millisecond || after > 101*time.Millisecond {
 		t.Errorf("retry after %v, want a tenth of a second", after)
 	}
-	if d := g.Admit(noon, asks(5, 2, 2, "", 1), new(Tally)); !d.OK() {
+	if d := g.Admit(noon, asks(5, 2, 2, "", 1), new(tally)); !d.OK() {
 		t.Errorf("another class is rejected: %+v", d.Refusal)
 	}
-	if d := g.Admit(noon.Add(after), asks(1, 1, 3, "", 1), new(Tally)); !d.OK() {
+	if d := g.Admit(noon.Add(after), asks(1, 1, 3, "", 1), new(tally)); !d.OK() {
 		t.Errorf("retry after the time: %+v", d.Refusal)
 	}
 }
@@ -45,10 +45,10 @@ func TestRateOfAClass(t *testing.T) {
 func TestBatchLargerThanTheBurst(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"classes": [{"name": "free", "rate": "10/s"}]}`))
 	big := asks(25, 1, 4, "", 1)
-	if d := g.Admit(noon, big, new(Tally)); !d.OK() {
+	if d := g.Admit(noon, big, new(tally)); !d.OK() {
 		t.Fatalf("a full bucket turns a large batch away: %+v", d.Refusal)
 	}
-	d := g.Admit(noon, asks(1, 1, 4, "", 1), new(Tally))
+	d := g.Admit(noon, asks(1, 1, 4, "", 1), new(tally))
 	if d.OK() || d.Refusal.RetryAfter < 1600*time.Millisecond || d.Refusal.RetryAfter > 1601*time.Millisecond {
 		t.Errorf("afterwards: %+v, want a refusal for 1.6 s, when 15 owed and 1 are there", d.Refusal)
 	}
@@ -57,15 +57,15 @@ func TestBatchLargerThanTheBurst(t *testing.T) {
 func TestBatchIsAdmittedAsAWhole(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "2/s"}, "classes": [{"name": "a", "rate": "10/s"}]}`))
 	mixed := append(asks(2, 1, 4, "x", 1), asks(3, 1, 4, "y", 1)...) // y may owe: three of a burst of two
-	if d := g.Admit(noon, mixed, new(Tally)); !d.OK() {
+	if d := g.Admit(noon, mixed, new(tally)); !d.OK() {
 		t.Fatalf("first: %+v", d.Refusal)
 	}
 	mixed = append(asks(2, 1, 4, "z", 1), asks(1, 1, 4, "y", 1)...)
-	d := g.Admit(noon, mixed, new(Tally))
+	d := g.Admit(noon, mixed, new(tally))
 	if d.OK() || !strings.Contains(d.Refusal.Reason, `key "y"`) {
 		t.Fatalf("second: %+v, want y to be rejected", d.Refusal)
 	}
-	if d := g.Admit(noon, asks(2, 1, 4, "z", 1), new(Tally)); !d.OK() {
+	if d := g.Admit(noon, asks(2, 1, 4, "z", 1), new(tally)); !d.OK() {
 		t.Errorf("what was refused has used up the rate of z: %+v", d.Refusal)
 	}
 }
@@ -74,7 +74,7 @@ func TestRefund(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"fairKey": "t", "keys": [{"key": "x", "rate": "3/s"}], "classes": [{"name": "a", "rate": "3/s"}]}`))
 	batch := asks(3, 1, 4, "x", 1)
 	for range 5 {
-		if d := g.Admit(noon, batch, new(Tally)); !d.OK() {
+		if d := g.Admit(noon, batch, new(tally)); !d.OK() {
 			t.Fatalf("refused after a refund: %+v", d.Refusal)
 		}
 		g.Refund(batch)
@@ -82,9 +82,9 @@ func TestRefund(t *testing.T) {
 	g.Refund(batch)                                                                     // more than was taken
 	for _, one := range [][]AdmitRequest{asks(1, 1, 4, "", 1), asks(1, 0, 4, "x", 1)} { // of the class, of the key
 		for range 3 {
-			g.Admit(noon, one, new(Tally))
+			g.Admit(noon, one, new(tally))
 		}
-		if d := g.Admit(noon, one, new(Tally)); d.OK() {
+		if d := g.Admit(noon, one, new(tally)); d.OK() {
 			t.Errorf("a refund has filled the bucket of %+v over its brim", one)
 		}
 	}
@@ -100,7 +100,7 @@ func TestRateHolds(t *testing.T) {
 		for range 500 {
 			now = now.Add(time.Duration(random.Int64N(int64(rate.Per) / 10)))
 			n := 1 + random.IntN(30)
-			if !g.Admit(now, asks(n, 1, 4, "", 1), new(Tally)).OK() {
+			if !g.Admit(now, asks(n, 1, 4, "", 1), new(tally)).OK() {
 				continue
 			}
 			sent += float64(n)
@@ -122,7 +122,7 @@ func TestMemoryIsThatOfActiveKeys(t *testing.T) {
 	now := noon
 	for i := range 10_000 {
 		now = now.Add(10 * time.Millisecond) // a key is full again after 0.1 s
-		g.Admit(now, asks(1, 0, 4, fmt.Sprint("key-", i), 1), new(Tally))
+		g.Admit(now, asks(1, 0, 4, fmt.Sprint("key-", i), 1), new(tally))
 	}
 	if n := len(g.keys); n > 2*leastSweep {
 		t.Errorf("%d keys are kept, of which ten are in use", n)
@@ -133,7 +133,7 @@ func TestLimitOfAClass(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"classes": [
 		{"name": "r", "level": 3, "maxMessages": 3, "overflow": "reject"},
 		{"name": "e", "level": 3, "maxMessages": 3, "bytes": 100, "overflow": "evict"}]}`))
-	var d Tally
+	var d tally
 	for range 3 {
 		d.Add(1, 3, 10)
 		d.Add(2, 3, 10)
@@ -166,8 +166,8 @@ func TestLimitOfAClass(t *testing.T) {
 func TestWatermark(t *testing.T) {
 	const three = `{"watermarks": {"depth": 10}, "classes": [
 		{"name": "high", "level": 8, "when": "a = 1"}, {"name": "mid", "level": 5, "when": "a = 2", "overflow": %q}, {"name": "low", "level": 2, "overflow": %q}]}`
-	fill := func(high, mid, low int) *Tally {
-		d := new(Tally)
+	fill := func(high, mid, low int) *tally {
+		d := new(tally)
 		for class, n := range []int{high, mid, low} {
 			for range n {
 				d.Add(uint8(class+1), []uint8{8, 5, 2}[class], 1)
@@ -178,7 +178,7 @@ func TestWatermark(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		mid, low       string
-		depths         *Tally
+		depths         *tally
 		class, level   uint8
 		refused        bool
 		evicted, count int // class and how many
@@ -212,7 +212,7 @@ func TestWatermark(t *testing.T) {
 func TestNoEvictionForTheSameLevel(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"watermarks": {"depth": 10}, "classes": [
 		{"name": "a", "level": 5, "when": "a = 1"}, {"name": "b", "level": 5, "when": "a = 2", "overflow": "evict"}, {"name": "low", "level": 2}]}`))
-	d := new(Tally)
+	d := new(tally)
 	for range 5 {
 		d.Add(2, 5, 1)
 		d.Add(3, 2, 1)
@@ -235,7 +235,7 @@ func TestLowestIsRejectedFirst(t *testing.T) {
 		}
 		mark := 1 + random.IntN(30)
 		g := NewAdmitter(parse(t, fmt.Sprintf(`{"watermarks": {"depth": %d}, "classes": [%s]}`, mark, strings.Join(classes, ","))))
-		d := new(Tally)
+		d := new(tally)
 		for range 200 {
 			refused := false
 			for class := 4; class >= 1; class-- { // from the highest down
@@ -265,12 +265,12 @@ func TestLowestIsRejectedFirst(t *testing.T) {
 
 func TestReplaceKeepsWhatIsUsedUp(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "1/s"}, "classes": [{"name": "a", "rate": "5/s"}]}`))
-	g.Admit(noon, asks(5, 1, 4, "x", 1), new(Tally))
+	g.Admit(noon, asks(5, 1, 4, "x", 1), new(tally))
 	g.Replace(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "9/s"}, "classes": [{"name": "new", "when": "a = 1"}, {"name": "a", "rate": "5/s"}]}`))
-	if g.Admit(noon, asks(1, 2, 4, "", 1), new(Tally)).OK() {
+	if g.Admit(noon, asks(1, 2, 4, "", 1), new(tally)).OK() {
 		t.Error("the class has a full bucket again")
 	}
-	if !g.Admit(noon, asks(1, 1, 4, "x", 1), new(Tally)).OK() {
+	if !g.Admit(noon, asks(1, 1, 4, "x", 1), new(tally)).OK() {
 		t.Error("the key is held to a rate that no longer is")
 	}
 }
@@ -278,7 +278,7 @@ func TestReplaceKeepsWhatIsUsedUp(t *testing.T) {
 func BenchmarkAdmit(b *testing.B) {
 	g := NewAdmitter(parse(b, `{"fairKey": "t", "keyDefaults": {"rate": "1000000/s"}, "watermarks": {"depth": 100},
 		"classes": [{"name": "a", "rate": "1000000000/s", "maxMessages": 1000}]}`))
-	batch, d, now := asks(1, 1, 4, "x", 1), new(Tally), noon
+	batch, d, now := asks(1, 1, 4, "x", 1), new(tally), noon
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(time.Millisecond)

@@ -14,14 +14,14 @@ type batch struct {
 	policy *Policy
 	depths Depths
 
-	added   *Tally // of the batch so far
+	added   *tally // of the batch so far
 	evicted []Eviction
 }
 
 func (b *batch) begin(p *Policy, d Depths) {
 	b.policy, b.depths = p, d
 	if b.added == nil {
-		b.added = new(Tally)
+		b.added = new(tally)
 	}
 }
 
@@ -29,7 +29,7 @@ func (b *batch) end() {
 	if b.policy == nil { // it was not begun
 		return
 	}
-	*b.added = Tally{}
+	*b.added = tally{}
 	*b = batch{added: b.added, evicted: b.evicted[:0]}
 }
 
@@ -93,7 +93,7 @@ func (b *batch) lower(level uint8) []uint8 {
 // level, which most of its messages have.
 func (c *Class) rank() uint8 {
 	if c.LevelFromMessage {
-		return Unset
+		return noPriority
 	}
 	return c.Level
 }

@@ -26,8 +26,8 @@ func (r *reader) classes(v node, p *Policy) {
 		}
 		p.Classes = append(p.Classes, c)
 	})
-	if len(p.Classes) > MaxClasses {
-		r.faultf(v, "%d classes, at most %d are allowed", len(p.Classes), MaxClasses)
+	if len(p.Classes) > maxClasses {
+		r.faultf(v, "%d classes, at most %d are allowed", len(p.Classes), maxClasses)
 	}
 }
 
@@ -95,7 +95,7 @@ func (r *reader) checkSQL(text string) error {
 func sqlProblem(err error) string { return strings.TrimPrefix(err.Error(), "filter: ") }
 
 func (r *reader) objective(v node) (o Objective) {
-	o.Target = DefaultTarget
+	o.Target = defaultTarget
 	r.object(v, fields{
 		{"wait", func(v node) {
 			if o.Wait = r.duration(v); o.Wait <= 0 {

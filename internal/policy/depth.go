@@ -37,8 +37,8 @@ type Depths interface {
 	Leaving() float64
 }
 
-// Tally counts ready messages, as Depths. The zero value is an empty queue.
-type Tally struct {
+// tally counts ready messages, as Depths. The zero value is an empty queue.
+type tally struct {
 	Rate float64 // what Leaving returns
 
 	total   Depth
@@ -47,25 +47,25 @@ type Tally struct {
 }
 
 // Add counts a message that becomes ready.
-func (t *Tally) Add(class, level uint8, bytes int64) { t.change(class, level, Depth{1, bytes}) }
+func (t *tally) Add(class, level uint8, bytes int64) { t.change(class, level, Depth{1, bytes}) }
 
 // Remove counts a message that is not ready any more.
-func (t *Tally) Remove(class, level uint8, bytes int64) { t.change(class, level, Depth{-1, -bytes}) }
+func (t *tally) Remove(class, level uint8, bytes int64) { t.change(class, level, Depth{-1, -bytes}) }
 
-func (t *Tally) change(class, level uint8, by Depth) {
+func (t *tally) change(class, level uint8, by Depth) {
 	t.total = t.total.plus(by)
 	t.classes[class] = t.classes[class].plus(by)
 	t.levels[level] = t.levels[level].plus(by)
 }
 
 // Total returns the count of all.
-func (t *Tally) Total() Depth { return t.total }
+func (t *tally) Total() Depth { return t.total }
 
 // OfClass returns the count of a class.
-func (t *Tally) OfClass(class uint8) Depth { return t.classes[class] }
+func (t *tally) OfClass(class uint8) Depth { return t.classes[class] }
 
 // AtLeast returns the count at a level or above it.
-func (t *Tally) AtLeast(level uint8) (d Depth) {
+func (t *tally) AtLeast(level uint8) (d Depth) {
 	for _, l := range t.levels[level:] {
 		d = d.plus(l)
 	}
@@ -73,4 +73,4 @@ func (t *Tally) AtLeast(level uint8) (d Depth) {
 }
 
 // Leaving returns Rate.
-func (t *Tally) Leaving() float64 { return t.Rate }
+func (t *tally) Leaving() float64 { return t.Rate }

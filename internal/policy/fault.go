@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ErrInvalid is what the faults of a policy unwrap to.
-var ErrInvalid = errors.New("policy: invalid")
+// errInvalid is what the faults of a policy unwrap to.
+var errInvalid = errors.New("policy: invalid")
 
 // Fault is one error or warning about a policy.
 type Fault struct {
@@ -29,8 +29,8 @@ func (f Fault) Error() string {
 	return text
 }
 
-// Unwrap makes every Fault an ErrInvalid.
-func (f Fault) Unwrap() error { return ErrInvalid }
+// Unwrap makes every Fault an errInvalid.
+func (f Fault) Unwrap() error { return errInvalid }
 
 // Faults are all faults of a policy, in the order of its fields.
 type Faults []Fault
@@ -43,8 +43,8 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes Faults an ErrInvalid.
-func (fs Faults) Unwrap() error { return ErrInvalid }
+// Unwrap makes Faults an errInvalid.
+func (fs Faults) Unwrap() error { return errInvalid }
 
 // Locate returns the faults with the positions of their paths in a file.
 func (fs Faults) Locate(position func(path string) string) Faults {

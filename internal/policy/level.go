@@ -10,8 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// Unset is the level of a message without a priority, as in AMQP.
-const Unset = 4
+// noPriority is the level of a message without a priority, as in AMQP.
+const noPriority = 4
 
 // PriorityProperty is the application property in which a sender names the
 // priority of a message.
@@ -37,7 +37,7 @@ func ParseLevel(text string) (uint8, bool) {
 }
 
 // Level returns the level of a message without regard to classes: that of the application
-// property Priority, else of its header, else Unset. A reply that had none when it
+// property Priority, else of its header, else noPriority. A reply that had none when it
 // arrived has that of its request.
 func Level(m *message.Message) uint8 {
 	if l, ok := inherited(m); ok {
@@ -74,8 +74,8 @@ func RequestedLevel(m *message.Message) (level uint8, ok bool) {
 		return l, true
 	}
 	h := m.Header()
-	if !h.PrioritySet || h.Priority == Unset {
-		return Unset, false
+	if !h.PrioritySet || h.Priority == noPriority {
+		return noPriority, false
 	}
 	return h.Priority, true
 }

@@ -47,7 +47,7 @@ func TestParseReadsEveryField(t *testing.T) {
 		Classes: []Class{
 			{Name: "paying", Level: 8, When: "plan = 'paid' AND kind <> 'report'", Objective: Objective{10 * time.Second, .99}},
 			{
-				Name: "free", Level: 2, Objective: Objective{10 * time.Minute, DefaultTarget}, Rate: Rate{500, time.Second},
+				Name: "free", Level: 2, Objective: Objective{10 * time.Minute, defaultTarget}, Rate: Rate{500, time.Second},
 				MaxMessages: 100000, MaxBytes: 4096, Overflow: Evict, ExpectedRate: Rate{40, time.Second},
 			},
 		},
@@ -120,7 +120,7 @@ func TestParseFindsFaults(t *testing.T) {
 		{`{"alerts": {"webhook": "https://"}}`, `alerts.webhook: "https://" is not an address`},
 	} {
 		p, err := Parse([]byte(tt.policy))
-		if !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), tt.want) || p != nil {
+		if !errors.Is(err, errInvalid) || !strings.HasPrefix(err.Error(), tt.want) || p != nil {
 			t.Errorf("%s: %v, %v; want %q", tt.policy, p, err, tt.want)
 		}
 	}
@@ -144,7 +144,7 @@ func TestParseFindsAllFaultsAtOnce(t *testing.T) {
 }
 
 func TestTooManyClasses(t *testing.T) {
-	classes := make([]map[string]string, MaxClasses+1)
+	classes := make([]map[string]string, maxClasses+1)
 	for i := range classes {
 		classes[i] = map[string]string{"name": "c" + strings.Repeat("x", i%32) + string(rune('A'+i/32))}
 	}
@@ -165,13 +165,13 @@ func TestRate(t *testing.T) {
 		{"500/s", "500/s", 500, 500}, {"30/m", "30/m", .5, 30}, {" 3600 / h ", "3600/h", 1, 3600},
 		{"7", "7/s", 7, 7}, {"0.5/s", "0.5/s", .5, 1}, {"86400/d", "86400/d", 1, 86400},
 	} {
-		r, err := ParseRate(tt.text)
+		r, err := parseRate(tt.text)
 		if err != nil || r.PerSecond() != tt.perSecond || r.Burst() != tt.burst || r.String() != tt.back {
 			t.Errorf("%q: %v (%v/s, burst %v), %v; want %s, %v, %v", tt.text, r, r.PerSecond(), r.Burst(), err, tt.back, tt.perSecond, tt.burst)
 		}
 	}
 	for _, text := range []string{"", "/s", "x/s", "-1/s", "NaN/s", "Inf", "1/", "1/s/s"} {
-		if r, err := ParseRate(text); err == nil {
+		if r, err := parseRate(text); err == nil {
 			t.Errorf("%q is read as %v", text, r)
 		}
 	}
@@ -198,7 +198,7 @@ func FuzzParse(f *testing.F) {
 		if d := Diff(p, p); len(d) > 0 {
 			t.Fatalf("differs from itself: %q", d)
 		}
-		NewAdmitter(p).Admit(time.Unix(1, 0), []AdmitRequest{{Classification: Classification{Class: 1, Key: "k"}, Bytes: 1}}, new(Tally))
+		NewAdmitter(p).Admit(time.Unix(1, 0), []AdmitRequest{{Classification: Classification{Class: 1, Key: "k"}, Bytes: 1}}, new(tally))
 	})
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// MaxClasses is how many classes a policy can have: a class is a number of eight
+// maxClasses is how many classes a policy can have: a class is a number of eight
 // bits, and zero means none.
-const MaxClasses = 255
+const maxClasses = 255
 
 // Policy has the settings of an operator for the priorities of the messages of one queue.
 // It never changes after Parse and may be shared by goroutines. The zero value is the
@@ -62,8 +62,8 @@ type Objective struct {
 	Target float64       // between 0 and 1
 }
 
-// DefaultTarget is the target of an objective that has none.
-const DefaultTarget = 0.95
+// defaultTarget is the target of an objective that has none.
+const defaultTarget = 0.95
 
 // Overflow says what happens to a message that exceeds a limit.
 type Overflow uint8

@@ -27,8 +27,8 @@ var rateUnits = []struct {
 	per  time.Duration
 }{{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour}}
 
-// ParseRate reads a rate; a number alone is per second.
-func ParseRate(text string) (Rate, error) {
+// parseRate reads a rate; a number alone is per second.
+func parseRate(text string) (Rate, error) {
 	number, unit, found := strings.Cut(strings.TrimSpace(text), "/")
 	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0 {

@@ -247,7 +247,7 @@ func (r *reader) rate(v node) Rate {
 	if !ok {
 		return Rate{}
 	}
-	rate, err := ParseRate(text)
+	rate, err := parseRate(text)
 	if err == nil && rate.Count <= 0 {
 		err = fmt.Errorf("rate %q must be greater than zero", text)
 	}

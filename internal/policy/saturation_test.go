@@ -44,7 +44,7 @@ func TestSaturationFaults(t *testing.T) {
 		{`{"saturation": 3}`, "saturation: must be an object"},
 		{`{"saturation": {"waiting": 3}, "classes": [{"name": "a"}]}`, "classes[0].level: missing: it is levels that have shares"},
 	} {
-		if _, err := Parse([]byte(tt.policy)); !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), tt.want) {
+		if _, err := Parse([]byte(tt.policy)); !errors.Is(err, errInvalid) || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.policy, err, tt.want)
 		}
 	}

@@ -32,7 +32,7 @@ func TestWithinFaults(t *testing.T) {
 		{`{"levelOrder": "lifo", "discipline": "deadline"}`, "levelOrder: under deadline the oldest is served first"},
 		{`{"levelOrder": "lifo", "saturation": {"oldest": "1m"}}`, "levelOrder: under lifo the oldest always waits long"},
 	} {
-		if _, err := Parse([]byte(tt.policy)); !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), tt.want) {
+		if _, err := Parse([]byte(tt.policy)); !errors.Is(err, errInvalid) || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.policy, err, tt.want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/queue/record"
+	"github.com/triagemq/triagemq/internal/queue/state"
 )
 
 // settingsIn returns the records that a queue writes of its settings: those of a
@@ -60,8 +61,8 @@ func TestSettingsAreWrittenInTheOldestLayoutThatFits(t *testing.T) {
 				continue
 			}
 			for cut := range rec { // unlike the items of a list, settings have an end
-				if err := New(Config{}, 2).Replay(rec[:cut], &out.Effects); !errors.Is(err, ErrCorrupt) {
-					t.Errorf("%s: %#02x cut to %d bytes: %v, want %v", tt.what, rec[0], cut, err, ErrCorrupt)
+				if err := New(Config{}, 2).Replay(rec[:cut], &out.Effects); !errors.Is(err, state.ErrCorrupt) {
+					t.Errorf("%s: %#02x cut to %d bytes: %v, want %v", tt.what, rec[0], cut, err, state.ErrCorrupt)
 				}
 			}
 		}
@@ -75,8 +76,8 @@ func TestUnknownSettingsAreRefused(t *testing.T) {
 	head := rec[: len(rec)-1 : len(rec)-1]
 	for _, tail := range [][]byte{{0x7f, endOfSettings}, {levelOrder, 3, endOfSettings}} {
 		var out Effects
-		if err := New(Config{}, 1).Replay(append(head, tail...), &out.Effects); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("settings of a later version, %v: %v, want %v", tail, err, ErrCorrupt)
+		if err := New(Config{}, 1).Replay(append(head, tail...), &out.Effects); !errors.Is(err, state.ErrCorrupt) {
+			t.Errorf("settings of a later version, %v: %v, want %v", tail, err, state.ErrCorrupt)
 		}
 	}
 }

@@ -2,11 +2,7 @@
 
 package queue
 
-import (
-	"errors"
-
-	"github.com/triagemq/triagemq/internal/queue/state"
-)
+import "errors"
 
 // Errors of a sender. Nothing of the refused batch was stored.
 var (
@@ -40,7 +36,3 @@ var (
 	// ErrSessionLockLost says that the session lock is not, or no longer, valid.
 	ErrSessionLockLost = errors.New("queue: session lock lost")
 )
-
-// ErrCorrupt says that a record cannot be one of this queue, or not in this position.
-// The queue that returned it must be dropped.
-var ErrCorrupt = state.ErrCorrupt

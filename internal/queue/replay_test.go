@@ -11,6 +11,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/record"
+	"github.com/triagemq/triagemq/internal/queue/state"
 )
 
 // sample returns the log of a queue in which a bit of everything happened.
@@ -84,12 +85,12 @@ func TestReplayOfEveryPrefixOfARecordIsAnError(t *testing.T) {
 				}
 			}
 			err := q.Replay(rec[:cut], &out.Effects)
-			if cut == 0 && !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("empty record: %v, want %v", err, ErrCorrupt)
+			if cut == 0 && !errors.Is(err, state.ErrCorrupt) {
+				t.Fatalf("empty record: %v, want %v", err, state.ErrCorrupt)
 			}
 			// A list of items may end early at an item and still be a record.
-			if err != nil && !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("record %d cut to %d of %d bytes: %v, want %v", i, cut, len(rec), err, ErrCorrupt)
+			if err != nil && !errors.Is(err, state.ErrCorrupt) {
+				t.Fatalf("record %d cut to %d of %d bytes: %v, want %v", i, cut, len(rec), err, state.ErrCorrupt)
 			}
 		}
 	}
@@ -137,8 +138,8 @@ func TestReplayRefuses(t *testing.T) {
 				break
 			}
 		}
-		if !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s: %v, want %v", test.what, err, ErrCorrupt)
+		if !errors.Is(err, state.ErrCorrupt) {
+			t.Errorf("%s: %v, want %v", test.what, err, state.ErrCorrupt)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
 // step does one random thing to the queue and to the model.
@@ -406,7 +408,7 @@ func (p *player) order() Order {
 		Objective:  []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
 		Weight:     []uint32{1, 2, 1 + uint32(pick(3))},
 		Saturation: []Saturation{{}, {Waiting: 8}, {Waiting: 30, Oldest: 15 * time.Second}}[pick(3)],
-		LevelOrder: LevelOrder(pick(3)), Fair: pick(3) > 0, DefaultShare: Share{Cap: uint32(3 + pick(2))},
+		LevelOrder: ordering.LevelOrder(pick(3)), Fair: pick(3) > 0, DefaultShare: Share{Cap: uint32(3 + pick(2))},
 	}
 }
 

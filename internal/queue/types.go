@@ -49,8 +49,6 @@ type (
 	Class = ordering.Class
 	// Discipline is the rule by which the next message is chosen among the levels.
 	Discipline = ordering.Discipline
-	// LevelOrder is the order inside a level.
-	LevelOrder = ordering.LevelOrder
 	// Order says how the next message is chosen. The zero value is Strict.
 	Order = ordering.Order
 	// Share is what a fair key may have.

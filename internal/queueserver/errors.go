@@ -25,7 +25,7 @@ var errorCodes = []struct {
 	{"stopped", ErrStopped},
 	{"unreadable", ErrUnreadable},
 	{"gave-up", ErrAcceptCanceled},
-	{"definition", ErrDefinition},
+	{"definition", errDefinition},
 	{"in-use", ErrInUse},
 	{"superseded", ErrSuperseded},
 	{"journal-full", journal.ErrFull},

@@ -60,13 +60,13 @@ func (s *Shard) monitor(name string, meta, note []byte) (Monitor, error) {
 	}
 	m, err := s.opts.NewMonitor(name, meta, note)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDefinition, err)
+		return nil, fmt.Errorf("%w: %w", errDefinition, err)
 	}
 	return m, nil
 }
 
-// ErrDefinition says that a definition cannot be read.
-var ErrDefinition = errors.New("queueserver: invalid definition")
+// errDefinition says that a definition cannot be read.
+var errDefinition = errors.New("queueserver: invalid definition")
 
 // monitorAll makes the monitors of the entities that were recovered.
 func (s *Shard) monitorAll() error {

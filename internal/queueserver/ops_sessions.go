@@ -28,14 +28,14 @@ func (o RenewSession) begin(_ *Shard, r *time.Time) work {
 	})
 }
 
-// FindSessionState replies where the state of a session is; zero if it has none.
+// findSessionState replies where the state of a session is; zero if it has none.
 // queue.ErrSessionLockLost.
-type FindSessionState struct {
+type findSessionState struct {
 	Queue QueueID
 	Lock  queue.SessionLock
 }
 
-func (o FindSessionState) begin(_ *Shard, r *queue.Ref) work {
+func (o findSessionState) begin(_ *Shard, r *queue.Ref) work {
 	return once(func(s *Shard) error {
 		q, err := s.inspect(o.Queue)
 		if err != nil {
@@ -54,7 +54,7 @@ func (o FindSessionState) begin(_ *Shard, r *queue.Ref) work {
 func (s *Shard) SessionState(ctx context.Context, id QueueID, lock queue.SessionLock) ([]byte, error) {
 	var last queue.Ref // where it was not
 	for {
-		ref, err := Do(ctx, s, FindSessionState{id, lock})
+		ref, err := Do(ctx, s, findSessionState{id, lock})
 		if err != nil || ref == (queue.Ref{}) {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ var operations = []struct{ request, reply any }{
 	{Purge{}, 0},
 	{Remove{}, []error{}},
 	{RenewSession{}, time.Time{}},
-	{FindSessionState{}, queue.Ref{}},
+	{findSessionState{}, queue.Ref{}},
 	{SetSessionState{}, struct{}{}},
 	{ListSessions{}, []string{}},
 	{Define{}, ID(0)},

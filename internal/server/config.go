@@ -96,7 +96,7 @@ func (c Config) withDefaults() Config {
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
-	errs := []error{c.Config.Validate(), CheckPolicies(c.Config)}
+	errs := []error{c.Config.Validate(), checkPolicies(c.Config)}
 	if short := c.KeyFaults(); len(short) > 0 {
 		errs = append(errs, short)
 	}

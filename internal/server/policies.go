@@ -11,9 +11,9 @@ import (
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
-// CheckPolicies reports every fault of the policies in a configuration, each with
+// checkPolicies reports every fault of the policies in a configuration, each with
 // the place where it was written.
-func CheckPolicies(cfg config.Config) error {
+func checkPolicies(cfg config.Config) error {
 	var errs []error
 	eachPolicy(cfg, func(path string, q entity.Queue) {
 		_, err := policy.Parse(q.Policy)
@@ -31,7 +31,7 @@ func PolicyAdvice(cfg config.Config, tell func(name string, doubts, consequences
 	eachPolicy(cfg, func(path string, q entity.Queue) {
 		p, err := policy.Parse(q.Policy)
 		if err != nil {
-			return // CheckPolicies has said so
+			return // checkPolicies has said so
 		}
 		lock := q.LockDuration.Std()
 		var doubts []string

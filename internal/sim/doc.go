@@ -49,7 +49,7 @@
 //
 // The same seed results in the same run, byte for byte in its trace.
 //
-// RunFront does the same for a whole broker and one client: a change of policy
+// runFront does the same for a whole broker and one client: a change of policy
 // applies to every stored message, also if the power fails meanwhile; a receiver
 // over several queues is served by its source selection; and the measurements
 // equal what the model has counted, also after a stop.

@@ -59,10 +59,10 @@ func (t tally) plus(o tally) tally {
 
 const laneLock = 30 * time.Second
 
-// RunFront plays a seed against a broker. It must be called in a bubble of
+// runFront plays a seed against a broker. It must be called in a bubble of
 // testing/synctest, whose Wait is quiet: time passes only when the client sleeps.
 // trace, if not nil, gets a line for everything that happens.
-func RunFront(ctx context.Context, seed uint64, turns int, quiet func(), trace io.Writer) (r Result, err error) {
+func runFront(ctx context.Context, seed uint64, turns int, quiet func(), trace io.Writer) (r result, err error) {
 	f := &front{
 		world: &world{rng: rand.New(rand.NewPCG(seed, 2)), trace: sha256.New(), out: trace, policies: make(map[string]*rules)},
 		ctx:   ctx, quiet: quiet, start: time.Now(),

@@ -22,13 +22,13 @@ var (
 // so that the race detector has little to find: with it there are fewer.
 func TestSim(t *testing.T) {
 	if *one != 0 {
-		if _, err := Run(t.Context(), *one, *turns, os.Stdout); err != nil {
+		if _, err := run(t.Context(), *one, *turns, os.Stdout); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	var mu sync.Mutex
-	var all Result // guarded by mu
+	var all result // guarded by mu
 	t.Run("seeds", func(t *testing.T) {
 		const lanes = 4
 		for lane := range lanes {
@@ -69,7 +69,7 @@ func TestFront(t *testing.T) {
 		var traces [2][32]byte
 		for n := range traces {
 			synctest.Test(t, func(t *testing.T) {
-				r, err := RunFront(t.Context(), seed, *turns, synctest.Wait, trace)
+				r, err := runFront(t.Context(), seed, *turns, synctest.Wait, trace)
 				if err != nil {
 					t.Errorf("%v\nreplay with: go test ./internal/sim -run Front -seed %d -turns %d", err, seed, *turns)
 				}
@@ -87,14 +87,14 @@ func TestFront(t *testing.T) {
 
 // playTwice runs a seed two times and compares the traces: if they differ, a
 // failure cannot be reproduced.
-func playTwice(t *testing.T, seed uint64) Result {
+func playTwice(t *testing.T, seed uint64) result {
 	t.Helper()
-	r, err := Run(t.Context(), seed, *turns, nil)
+	r, err := run(t.Context(), seed, *turns, nil)
 	if err != nil {
 		t.Errorf("%v\nreplay with: go test ./internal/sim -run Sim -seed %d -turns %d", err, seed, *turns)
 		return r
 	}
-	again, err := Run(t.Context(), seed, *turns, nil)
+	again, err := run(t.Context(), seed, *turns, nil)
 	if err != nil || again.Trace != r.Trace {
 		t.Errorf("seed %d: two runs, two traces (%v)\nreplay with: go test ./internal/sim -run Sim -seed %d -turns %d", seed, err, seed, *turns)
 	}

@@ -24,7 +24,7 @@ func TestTracesAreAsRecorded(t *testing.T) {
 	const worlds, fronts = 50 / fewerTraces, 20 / fewerTraces
 	var got strings.Builder
 	for seed := uint64(1); seed <= worlds; seed++ {
-		r, err := Run(t.Context(), seed, *turns, nil)
+		r, err := run(t.Context(), seed, *turns, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestTracesAreAsRecorded(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= fronts; seed++ {
 		synctest.Test(t, func(t *testing.T) {
-			r, err := RunFront(t.Context(), seed, *turns, synctest.Wait, nil)
+			r, err := runFront(t.Context(), seed, *turns, synctest.Wait, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,7 +46,7 @@ type world struct {
 	full   bool  // the disk has an end, or was full in this life
 	broken error // why the process must end; nil while it runs
 	made   int   // messages so far
-	result Result
+	result result
 }
 
 // options are the sizes that a seed chose; small ones make rare things frequent.
@@ -57,8 +57,8 @@ type options struct {
 	shard   queueserver.Options
 }
 
-// Result contains statistics of a run.
-type Result struct {
+// result contains statistics of a run.
+type result struct {
 	Trace       [sha256.Size]byte // the same for the same seed
 	Messages    int
 	Takes       int
@@ -79,7 +79,7 @@ type violation struct{ error }
 
 // Run plays a seed for a number of turns. trace, if not nil, gets a line for
 // everything that happens. The error is the first broken rule.
-func Run(ctx context.Context, seed uint64, turns int, trace io.Writer) (r Result, err error) {
+func run(ctx context.Context, seed uint64, turns int, trace io.Writer) (r result, err error) {
 	w := &world{
 		ctx:   ctx,
 		rng:   rand.New(rand.NewPCG(seed, 1)),

@@ -23,17 +23,17 @@ var (
 	ErrRights = errors.New("caller: not allowed")
 )
 
-// RightsError says which right is missing where. It unwraps to ErrRights.
-type RightsError struct {
+// rightsError says which right is missing where. It unwraps to ErrRights.
+type rightsError struct {
 	Want access.Rights
 	Path string
 }
 
-func (e *RightsError) Error() string {
+func (e *rightsError) Error() string {
 	return fmt.Sprintf("caller: the right %s is needed on %q", e.Want, "/"+e.Path)
 }
 
-func (e *RightsError) Unwrap() error { return ErrRights }
+func (e *rightsError) Unwrap() error { return ErrRights }
 
 // Authorities returns the authority for a request, which depends on its origin.
 type Authorities func(*http.Request) access.Authority
@@ -152,7 +152,7 @@ func (as Authorities) Recheck(r *http.Request, g access.Grant, want access.Right
 // it.
 func Require(g access.Grant, want access.Rights, path string) error {
 	if !g.Allows(want, path, time.Now()) {
-		return &RightsError{Want: want, Path: path}
+		return &rightsError{Want: want, Path: path}
 	}
 	return nil
 }

@@ -56,8 +56,8 @@ func Method(allow ...string) *Problem {
 		Message: "Allowed here: " + strings.Join(allow, ", ") + "."}
 }
 
-// TooLarge is a body of more than limit bytes.
-func TooLarge(limit int64) *Problem {
+// tooLarge is a body of more than limit bytes.
+func tooLarge(limit int64) *Problem {
 	return &Problem{Status: http.StatusRequestEntityTooLarge, Code: "too_large",
 		Message: fmt.Sprintf("The request is larger than %d bytes.", limit)}
 }
@@ -137,7 +137,7 @@ func Of(err error) (p *Problem, planned bool) {
 		return p, true
 	}
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return TooLarge(e.Limit), true
+		return tooLarge(e.Limit), true
 	}
 	if e, ok := errors.AsType[*access.ExpiredError](err); ok {
 		return &Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Message: fmt.Sprintf(

@@ -51,11 +51,11 @@ func AppendUlong(dst []byte, v uint64) []byte {
 	}
 }
 
-// AppendByte appends v [AMQP 1.6.7].
-func AppendByte(dst []byte, v int8) []byte { return append(dst, codeByte, byte(v)) }
+// appendByte appends v [AMQP 1.6.7].
+func appendByte(dst []byte, v int8) []byte { return append(dst, codeByte, byte(v)) }
 
-// AppendShort appends v [AMQP 1.6.8].
-func AppendShort(dst []byte, v int16) []byte {
+// appendShort appends v [AMQP 1.6.8].
+func appendShort(dst []byte, v int16) []byte {
 	return append(dst, codeShort, byte(v>>8), byte(v))
 }
 
@@ -82,28 +82,28 @@ func AppendLong8(dst []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, codeLong), uint64(v))
 }
 
-// AppendFloat appends v [AMQP 1.6.11].
-func AppendFloat(dst []byte, v float32) []byte {
+// appendFloat appends v [AMQP 1.6.11].
+func appendFloat(dst []byte, v float32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, codeFloat), math.Float32bits(v))
 }
 
-// AppendDouble appends v [AMQP 1.6.12].
-func AppendDouble(dst []byte, v float64) []byte {
+// appendDouble appends v [AMQP 1.6.12].
+func appendDouble(dst []byte, v float64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, codeDouble), math.Float64bits(v))
 }
 
-// AppendChar appends v as UTF-32 [AMQP 1.6.16].
-func AppendChar(dst []byte, v rune) []byte {
+// appendChar appends v as UTF-32 [AMQP 1.6.16].
+func appendChar(dst []byte, v rune) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, codeChar), uint32(v))
 }
 
 // AppendTimestamp appends t in milliseconds since 1970 [AMQP 1.6.17].
 func AppendTimestamp(dst []byte, t time.Time) []byte {
-	return AppendTimestampMilli(dst, t.UnixMilli())
+	return appendTimestampMilli(dst, t.UnixMilli())
 }
 
-// AppendTimestampMilli appends a timestamp in milliseconds since 1970.
-func AppendTimestampMilli(dst []byte, ms int64) []byte {
+// appendTimestampMilli appends a timestamp in milliseconds since 1970.
+func appendTimestampMilli(dst []byte, ms int64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, codeTimestamp), uint64(ms))
 }
 

@@ -11,7 +11,7 @@
 //
 // A Reader checks every length against the bytes it has before using it, never
 // allocates because of a number a peer sent, and never panics. A value has at
-// most as many elements as bytes, and [MaxEmpty] without bytes. A value that
+// most as many elements as bytes, and [maxEmpty] without bytes. A value that
 // [Reader.Check] accepted can be read completely without an error. A Value that
 // was read and appended again has the same type and content; the bytes of
 // compound values are unchanged.

@@ -40,12 +40,12 @@ func TestElementsWithoutBytesAreCounted(t *testing.T) {
 		err  error
 	}{
 		{"a few nulls", emptyArray(codeNull, 3), nil},
-		{"as many as may be", emptyArray(codeTrue, MaxEmpty), nil},
+		{"as many as may be", emptyArray(codeTrue, maxEmpty), nil},
 		{"65,536 nulls", emptyArray(codeNull, 65536), ErrElements},
 		{"65,536 empty lists", emptyArray(codeList0, 65536), ErrElements},
-		{"one more", emptyArray(codeUint0, MaxEmpty+1), ErrElements},
-		{"many arrays of few", many(MaxEmpty/2, 2), nil},
-		{"many arrays of many", many(1000, MaxEmpty), ErrElements},
+		{"one more", emptyArray(codeUint0, maxEmpty+1), ErrElements},
+		{"many arrays of few", many(maxEmpty/2, 2), nil},
+		{"many arrays of many", many(1000, maxEmpty), ErrElements},
 		{"arrays in arrays", deep, ErrElements},
 	} {
 		r := NewReader(tt.b)
@@ -62,7 +62,7 @@ func TestElementsWithoutBytesAreCounted(t *testing.T) {
 	for range v.List() {
 		n++
 	}
-	if n > MaxEmpty {
+	if n > maxEmpty {
 		t.Errorf("an array of 40 bytes has %d elements", n)
 	}
 }

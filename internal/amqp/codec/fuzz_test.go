@@ -117,7 +117,7 @@ func FuzzReader(f *testing.F) {
 			if r.Len() > before || failed != nil && r.Err() != failed {
 				t.Fatalf("op %d: %d bytes became %d, error %v became %v", op%22, before, r.Len(), failed, r.Err())
 			}
-			if nested.Len() > before || nested.Left() > max(before, MaxEmpty) {
+			if nested.Len() > before || nested.Left() > max(before, maxEmpty) {
 				t.Fatalf("op %d: %d bytes contain %d with %d values", op%22, before, nested.Len(), nested.Left())
 			}
 			if nested.More() {

@@ -25,9 +25,9 @@ func AppendValue(dst []byte, v Value) []byte {
 	case KindUlong:
 		return AppendUlong(dst, v.num)
 	case KindByte:
-		return AppendByte(dst, int8(v.num))
+		return appendByte(dst, int8(v.num))
 	case KindShort:
-		return AppendShort(dst, int16(v.num))
+		return appendShort(dst, int16(v.num))
 	case KindInt:
 		return AppendInt(dst, int32(v.num))
 	case KindLong:
@@ -43,9 +43,9 @@ func AppendValue(dst []byte, v Value) []byte {
 	case KindDecimal128:
 		return append(append(dst, codeDecimal128), v.data...)
 	case KindChar:
-		return AppendChar(dst, rune(v.num))
+		return appendChar(dst, rune(v.num))
 	case KindTimestamp:
-		return AppendTimestampMilli(dst, int64(v.num))
+		return appendTimestampMilli(dst, int64(v.num))
 	case KindUUID:
 		return append(append(dst, codeUUID), v.data...)
 	case KindBinary:

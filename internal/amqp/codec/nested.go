@@ -58,7 +58,7 @@ func (r *Reader) nested(want Kind) Reader {
 		r.wrong(want, code)
 		return Reader{}
 	}
-	in, elem, err := elements(code, data, MaxEmpty)
+	in, elem, err := elements(code, data, maxEmpty)
 	if err != nil {
 		r.Fail(err)
 	}
@@ -150,13 +150,13 @@ func (r *Reader) Raw() []byte {
 // all constructors, sizes and counts.
 func (r *Reader) Check() {
 	empty := 0
-	r.check(MaxDepth, &empty)
+	r.check(maxDepth, &empty)
 }
 
 // CheckStored is Check for values that were accepted earlier: they may have
-// more than MaxEmpty elements without bytes. Those cannot be read, but stepped
+// more than maxEmpty elements without bytes. Those cannot be read, but stepped
 // over.
-func (r *Reader) CheckStored() { r.check(MaxDepth, nil) }
+func (r *Reader) CheckStored() { r.check(maxDepth, nil) }
 
 // check is Check with depth levels of nesting left to go into. empty counts the
 // elements that take no bytes; nil for any number.
@@ -173,7 +173,7 @@ func (r *Reader) check(depth int, empty *int) {
 	case KindDescribed:
 		in = Reader{rest: data, left: 2}
 	case KindList, KindMap, KindArray:
-		most := uint32(MaxEmpty)
+		most := uint32(maxEmpty)
 		if empty == nil {
 			most = math.MaxUint32
 		}
@@ -192,7 +192,7 @@ func (r *Reader) check(depth int, empty *int) {
 			r.Fail(ErrCount)
 		}
 		if n == 0 && empty != nil {
-			if *empty += in.left; *empty > MaxEmpty {
+			if *empty += in.left; *empty > maxEmpty {
 				r.Fail(ErrElements)
 			}
 		}
@@ -247,7 +247,7 @@ func arrayElements(data []byte, count, most uint32) (in extent, elem byte, err e
 	if count == 0 {
 		return extent{}, 0, nil // some senders leave out the constructor too
 	}
-	for range MaxDepth {
+	for range maxDepth {
 		if len(data) == 0 {
 			return extent{}, 0, ErrShort
 		}

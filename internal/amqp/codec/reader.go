@@ -22,20 +22,20 @@ var (
 	// ErrCount says that size and count of a compound value contradict each
 	// other or its content.
 	ErrCount = errors.New("codec: count does not match content")
-	// ErrElements says that a value has more than MaxEmpty elements that take no
+	// ErrElements says that a value has more than maxEmpty elements that take no
 	// bytes.
 	ErrElements = errors.New("codec: too many elements without content")
-	// ErrDepth says that values are nested deeper than MaxDepth.
+	// ErrDepth says that values are nested deeper than maxDepth.
 	ErrDepth = errors.New("codec: nested too deep")
 )
 
 const (
-	// MaxDepth is how deep values may be nested in one another.
-	MaxDepth = limits.Depth
-	// MaxEmpty is how many elements without bytes, such as nulls, an array may
+	// maxDepth is how deep values may be nested in one another.
+	maxDepth = limits.Depth
+	// maxEmpty is how many elements without bytes, such as nulls, an array may
 	// have; Check counts those of all arrays inside a value. Every other count is
 	// bounded by the received bytes, and so is the memory for decoded elements.
-	MaxEmpty = limits.EmptyElements
+	maxEmpty = limits.EmptyElements
 )
 
 // Reader decodes values from the front of a byte slice. Its first error sticks
@@ -191,7 +191,7 @@ func width(code byte, b []byte) (int, error) {
 // decides how often.
 func describedWidth(b []byte) (int, error) {
 	at := 0
-	for range MaxDepth {
+	for range maxDepth {
 		if at == len(b) {
 			return 0, ErrShort
 		}

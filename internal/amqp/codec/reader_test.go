@@ -206,7 +206,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"described nothing", "00 5324", ErrShort},
 		{"described by a list", "00 45 45", ErrType},
 		{"endlessly described", strings.Repeat("005301", 200) + "40", ErrDepth},
-		{"deep lists", deepLists(MaxDepth), ErrDepth},
+		{"deep lists", deepLists(maxDepth), ErrDepth},
 	}
 	for _, tt := range tests {
 		r := NewReader(unhex(t, tt.in))
@@ -214,7 +214,7 @@ func TestCheckRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", tt.name, r.Err(), tt.want)
 		}
 	}
-	ok := NewReader(unhex(t, deepLists(MaxDepth-1)))
+	ok := NewReader(unhex(t, deepLists(maxDepth-1)))
 	if ok.Check(); ok.Err() != nil {
 		t.Errorf("as deep as allowed: %v", ok.Err())
 	}

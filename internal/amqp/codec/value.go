@@ -148,7 +148,7 @@ func (v Value) UUID() (id [16]byte, ok bool) {
 func (v Value) Elements() Reader {
 	switch v.kind {
 	case KindList, KindMap, KindArray:
-		in, elem, err := elements(v.code, bytesOf(v.data), MaxEmpty)
+		in, elem, err := elements(v.code, bytesOf(v.data), maxEmpty)
 		return Reader{rest: in.rest, err: err, left: in.left, elem: elem}
 	}
 	return Reader{}
@@ -215,11 +215,11 @@ func (v Value) Check() error {
 	switch v.kind {
 	case KindDescribed:
 		r = Reader{rest: bytesOf(v.data), left: 2}
-		r.check(MaxDepth-1, &empty)
-		r.check(MaxDepth-1, &empty)
+		r.check(maxDepth-1, &empty)
+		r.check(maxDepth-1, &empty)
 	case KindList, KindMap, KindArray:
 		r = Reader{rest: bytesOf(v.data), left: 1, elem: v.code}
-		r.check(MaxDepth, &empty)
+		r.check(maxDepth, &empty)
 	}
 	return r.err
 }

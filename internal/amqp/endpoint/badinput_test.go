@@ -116,12 +116,12 @@ func TestEarlyInputIsLimited(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"garbage", []byte("G"), ErrProtocol, "> header 3\n"},
-		{"HTTP", []byte("GET / HTTP/1.1\r\n\r\n"), ErrProtocol, "> header 3\n"},
-		{"TLS to a plain port", []byte{0x16, 3, 1, 2, 0, 1}, ErrProtocol, "> header 3\n"},
-		{"AMQP 0-9-1", []byte("AMQP\x00\x00\x09\x01"), ErrProtocol, "> header 3\n"},
+		{"garbage", []byte("G"), errProtocol, "> header 3\n"},
+		{"HTTP", []byte("GET / HTTP/1.1\r\n\r\n"), errProtocol, "> header 3\n"},
+		{"TLS to a plain port", []byte{0x16, 3, 1, 2, 0, 1}, errProtocol, "> header 3\n"},
+		{"AMQP 0-9-1", []byte("AMQP\x00\x00\x09\x01"), errProtocol, "> header 3\n"},
 		{"large SASL frame", append(sasl, 0, 0, 0x10, 1, 2, 1, 0, 0), nil, "> header 3\n> sasl-mechanisms [ANONYMOUS PLAIN]\n"},
-		{"open in place of sasl-init", append(sasl, encode(frame.TypeSASL, 0, &frame.Open{}, nil)...), ErrLogin,
+		{"open in place of sasl-init", append(sasl, encode(frame.TypeSASL, 0, &frame.Open{}, nil)...), errLogin,
 			"> header 3\n> sasl-mechanisms [ANONYMOUS PLAIN]\n> sasl-outcome code=1\n"},
 		{"large frame before open", append(amqp, 0, 0, 0x10, 1, 2, 0, 0, 0), nil, "> 0 close error=\"amqp:connection:framing-error"},
 		{"begin before open", append(amqp, encode(0, 0, &frame.Begin{}, nil)...), nil, "> 0 close error=\"amqp:not-allowed"},
@@ -184,7 +184,7 @@ func TestPeerThatDoesNotReadIsCutOff(t *testing.T) {
 	for range 100 {
 		l.Send(Outgoing{Tag: []byte("t"), Payload: make([]byte, 1000)})
 	}
-	if err := m.Advance(time.Unix(0, 0)); !errors.Is(err, ErrSlow) {
-		t.Fatalf("with %d bytes of output: %v, want %v", len(m.out.bytes), err, ErrSlow)
+	if err := m.Advance(time.Unix(0, 0)); !errors.Is(err, errSlow) {
+		t.Fatalf("with %d bytes of output: %v, want %v", len(m.out.bytes), err, errSlow)
 	}
 }

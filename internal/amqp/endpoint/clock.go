@@ -50,11 +50,11 @@ func (m *Machine) Tick(now time.Time) error {
 	case m.phase == done:
 	case m.phase != running:
 		if !now.Before(m.started.Add(m.cfg.HandshakeTimeout)) {
-			m.finish(ErrHandshake)
+			m.finish(errHandshake)
 		}
 	case !now.Before(m.idleAt()) && !m.paused: // while it is paused, nobody listens to it
 		m.send(0, &frame.Close{Error: Errorf(CondResourceLimitExceeded, "idle timeout expired")})
-		m.finish(ErrIdle)
+		m.finish(errIdle)
 	case !now.Before(m.spoke.Add(m.heartbeat)):
 		m.heartBeat()
 	}

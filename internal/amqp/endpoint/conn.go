@@ -104,7 +104,7 @@ func (c *Conn) Serve(ctx context.Context, app App) error {
 	if explained(err) {
 		c.linger()
 	}
-	if errors.Is(err, ErrClosed) {
+	if errors.Is(err, errClosed) {
 		return nil
 	}
 	return err
@@ -239,5 +239,5 @@ func (c *Conn) linger() {
 
 // explained reports whether the connection ended with words of ours to the peer.
 func explained(err error) bool {
-	return !errors.Is(err, ErrClosed) && !errors.Is(err, io.EOF)
+	return !errors.Is(err, errClosed) && !errors.Is(err, io.EOF)
 }

@@ -155,8 +155,8 @@ func TestSilentConnectionsAreDropped(t *testing.T) {
 			all = append(all, serve(t, newQueueApp(), Config{}))
 		}
 		for _, s := range all {
-			if err := <-s.result; !errors.Is(err, ErrHandshake) {
-				t.Fatalf("Serve returned %v, want %v", err, ErrHandshake)
+			if err := <-s.result; !errors.Is(err, errHandshake) {
+				t.Fatalf("Serve returned %v, want %v", err, errHandshake)
 			}
 		}
 		if took := time.Since(start); took != 10*time.Second {
@@ -171,8 +171,8 @@ func TestHalfAFrameAndSilence(t *testing.T) {
 		heard := s.hear(t)
 		s.say(t, opening(), []byte{0, 0, 1, 0, 2})
 		start := time.Now()
-		if err := <-s.result; !errors.Is(err, ErrIdle) {
-			t.Fatalf("Serve returned %v, want %v", err, ErrIdle)
+		if err := <-s.result; !errors.Is(err, errIdle) {
+			t.Fatalf("Serve returned %v, want %v", err, errIdle)
 		}
 		if took := time.Since(start); took != 2*time.Minute {
 			t.Errorf("the peer was dropped after %v, want twice the idle timeout", took)
@@ -290,8 +290,8 @@ func TestPeerIsPausedWhileThereIsNoSpace(t *testing.T) {
 		default:
 		}
 		time.Sleep(time.Second)
-		if err := <-s.result; !errors.Is(err, ErrIdle) {
-			t.Errorf("Serve returned %v, want %v", err, ErrIdle)
+		if err := <-s.result; !errors.Is(err, errIdle) {
+			t.Errorf("Serve returned %v, want %v", err, errIdle)
 		}
 	})
 }

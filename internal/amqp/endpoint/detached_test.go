@@ -117,7 +117,7 @@ func TestEveryLinkEndsOnce(t *testing.T) {
 			m.Take()
 		}
 		if rng.IntN(2) == 0 {
-			m.Abort(ErrIdle)
+			m.Abort(errIdle)
 		} else {
 			m.Close(nil)
 		}

@@ -90,7 +90,7 @@ func (m *Machine) onClose(fields *codec.Reader) {
 		m.finish(fmt.Errorf("endpoint: the peer closed the connection: %w", c.Error))
 		return
 	}
-	m.finish(ErrClosed)
+	m.finish(errClosed)
 }
 
 func decodeError(what string, err error) *Error {

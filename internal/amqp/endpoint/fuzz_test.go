@@ -137,7 +137,7 @@ func playTo(t *testing.T, app *queueApp, in []byte, piece int) (told string, err
 		out = append(out, b...)
 	}
 	if err == nil {
-		m.Abort(ErrIdle)
+		m.Abort(errIdle)
 	}
 	if n := len(app.closed); n != 1 {
 		t.Fatalf("Closed was called %d times", n)

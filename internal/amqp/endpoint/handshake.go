@@ -27,14 +27,14 @@ func (m *Machine) onFirstHeader(b []byte) {
 		m.phase = awaitOpen
 	default:
 		m.out.bytes = frame.AppendProtocol(m.out.bytes, frame.ProtocolSASL)
-		m.finish(fmt.Errorf("%w: % x", ErrProtocol, b))
+		m.finish(fmt.Errorf("%w: % x", errProtocol, b))
 	}
 }
 
 // loginAnonymous logs in a peer that left SASL out, which is legal.
 func (m *Machine) loginAnonymous() error {
 	if !slices.Contains(m.app.Mechanisms(), anonymous) {
-		return ErrLogin
+		return errLogin
 	}
 	return m.app.Login(anonymous, nil)
 }
@@ -66,16 +66,16 @@ func (m *Machine) onSASL(code frame.Code, fields *codec.Reader) {
 		m.login(response.Response)
 		return
 	}
-	m.refuseLogin(fmt.Errorf("%w: bad %v", ErrLogin, code))
+	m.refuseLogin(fmt.Errorf("%w: bad %v", errLogin, code))
 }
 
 func (m *Machine) login(response []byte) {
 	if !slices.Contains(m.app.Mechanisms(), m.mechanism) {
-		m.refuseLogin(fmt.Errorf("%w: mechanism %q is not on offer", ErrLogin, m.mechanism))
+		m.refuseLogin(fmt.Errorf("%w: mechanism %q is not on offer", errLogin, m.mechanism))
 		return
 	}
 	if err := m.app.Login(m.mechanism, response); err != nil {
-		m.refuseLogin(fmt.Errorf("%w: %w", ErrLogin, err))
+		m.refuseLogin(fmt.Errorf("%w: %w", errLogin, err))
 		return
 	}
 	m.sendSASL(&frame.Outcome{Code: frame.OutcomeOK})
@@ -93,7 +93,7 @@ func (m *Machine) refuseLogin(err error) {
 func (m *Machine) onSecondHeader(b []byte) {
 	m.out.bytes = frame.AppendProtocol(m.out.bytes, frame.ProtocolAMQP)
 	if id, ok := frame.ParseProtocol(b); !ok || id != frame.ProtocolAMQP {
-		m.finish(fmt.Errorf("%w: % x", ErrProtocol, b))
+		m.finish(fmt.Errorf("%w: % x", errProtocol, b))
 		return
 	}
 	m.phase = awaitOpen

@@ -11,18 +11,18 @@ import (
 
 // Why a machine is done, apart from an [Error] that was sent to the peer.
 var (
-	// ErrClosed says that the peer closed the connection without an error.
-	ErrClosed = errors.New("endpoint: the peer closed the connection")
-	// ErrProtocol says that the peer does not speak AMQP 1.0 as we do.
-	ErrProtocol = errors.New("endpoint: unsupported protocol header")
-	// ErrLogin says that the peer failed to log in.
-	ErrLogin = errors.New("endpoint: login refused")
-	// ErrHandshake says that the peer took too long to log in and open.
-	ErrHandshake = errors.New("endpoint: handshake took too long")
-	// ErrIdle says that the peer was silent for too long.
-	ErrIdle = errors.New("endpoint: idle timeout, no frame from the peer")
-	// ErrSlow says that the peer does not read what it asked for.
-	ErrSlow = errors.New("endpoint: the peer reads too slowly")
+	// errClosed says that the peer closed the connection without an error.
+	errClosed = errors.New("endpoint: the peer closed the connection")
+	// errProtocol says that the peer does not speak AMQP 1.0 as we do.
+	errProtocol = errors.New("endpoint: unsupported protocol header")
+	// errLogin says that the peer failed to log in.
+	errLogin = errors.New("endpoint: login refused")
+	// errHandshake says that the peer took too long to log in and open.
+	errHandshake = errors.New("endpoint: handshake took too long")
+	// errIdle says that the peer was silent for too long.
+	errIdle = errors.New("endpoint: idle timeout, no frame from the peer")
+	// errSlow says that the peer does not read what it asked for.
+	errSlow = errors.New("endpoint: the peer reads too slowly")
 )
 
 // phase is how far a connection has come.
@@ -253,7 +253,7 @@ func (m *Machine) finish(err error) {
 	m.phase, m.err, m.in = done, err, nil
 	m.blocked = nil
 	reason := err
-	if errors.Is(err, ErrClosed) {
+	if errors.Is(err, errClosed) {
 		reason = nil
 	}
 	for _, s := range m.sessions.all() {

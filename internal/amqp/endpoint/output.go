@@ -204,7 +204,7 @@ func (m *Machine) writtenOut() {
 // from inside the App, which must not be called back here.
 func (m *Machine) checkOutput() {
 	if m.out.len()+m.out.queue > m.cfg.MaxOutput && m.closeErr == nil {
-		m.closeErr = fmt.Errorf("%w: %w", ErrSlow,
+		m.closeErr = fmt.Errorf("%w: %w", errSlow,
 			Errorf(CondResourceLimitExceeded, "too much output waits to be read"))
 	}
 }

@@ -117,7 +117,7 @@ func (c *Conn) write(b []byte) error {
 		if taken, err := c.nc.Write(b[:n]); err != nil {
 			c.unwritten = len(b) - taken
 			if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-				return fmt.Errorf("%w: write: %w", ErrSlow, err)
+				return fmt.Errorf("%w: write: %w", errSlow, err)
 			}
 			return fmt.Errorf("endpoint: write: %w", err)
 		}

@@ -9,7 +9,7 @@
 // go-amqp understands), trailing fields that are absent left out, never a field
 // the specification does not have. Decode takes any legal form, lists that are
 // longer than ours included, and reports a mandatory field that is missing as
-// [ErrMissing]. Transfer, Flow and Disposition are decoded without allocating.
+// [errMissing]. Transfer, Flow and Disposition are decoded without allocating.
 //
 // # Assumptions
 //

@@ -10,11 +10,11 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// ErrMissing says that a field which must be there is not.
-var ErrMissing = errors.New("frame: mandatory field is missing")
+// errMissing says that a field which must be there is not.
+var errMissing = errors.New("frame: mandatory field is missing")
 
-// ErrSymbols says that a field has more than MaxSymbols symbols.
-var ErrSymbols = errors.New("frame: too many symbols in a field")
+// errSymbols says that a field has more than MaxSymbols symbols.
+var errSymbols = errors.New("frame: too many symbols in a field")
 
 // MaxSymbols is how many symbols a field of an open or attach may have. Peers send a
 // handful; a decoded symbol takes more memory than its bytes.
@@ -139,7 +139,7 @@ func (w *writer) state(s *State) {
 // mandatory makes r fail when its next field is missing.
 func mandatory(r *codec.Reader, name string) {
 	if r.Null() {
-		r.Fail(fmt.Errorf("%w: %s", ErrMissing, name))
+		r.Fail(fmt.Errorf("%w: %s", errMissing, name))
 	}
 }
 
@@ -183,7 +183,7 @@ func symbols(r *codec.Reader) []string {
 		return nil
 	}
 	if many.Left() > MaxSymbols {
-		r.Fail(fmt.Errorf("%w: %d, at most %d", ErrSymbols, many.Left(), MaxSymbols))
+		r.Fail(fmt.Errorf("%w: %d, at most %d", errSymbols, many.Left(), MaxSymbols))
 		return nil
 	}
 	list := make([]string, 0, many.Left())
@@ -212,9 +212,9 @@ func failure(r *codec.Reader) *Error {
 	return e
 }
 
-// Lookup returns the value of key in an encoded map, such as the properties of
+// lookup returns the value of key in an encoded map, such as the properties of
 // a link.
-func Lookup(encoded []byte, key string) (codec.Value, bool) {
+func lookup(encoded []byte, key string) (codec.Value, bool) {
 	if len(encoded) == 0 {
 		return codec.Value{}, false
 	}

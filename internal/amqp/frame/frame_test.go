@@ -131,8 +131,8 @@ func TestDefaultsOfAbsentFields(t *testing.T) {
 func TestMissingFieldsAreReported(t *testing.T) {
 	for _, p := range []part{new(Begin), new(Attach), new(Flow), new(Transfer), new(Disposition), new(Detach), new(Init), new(Outcome)} {
 		var fields codec.Reader // an empty list
-		if p.Decode(&fields); !errors.Is(fields.Err(), ErrMissing) {
-			t.Errorf("an empty %T decodes with %v, want %v", p, fields.Err(), ErrMissing)
+		if p.Decode(&fields); !errors.Is(fields.Err(), errMissing) {
+			t.Errorf("an empty %T decodes with %v, want %v", p, fields.Err(), errMissing)
 		}
 	}
 }
@@ -158,11 +158,11 @@ func TestParse(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	if v, ok := Lookup(encodedMap(), "key"); !ok || v.Kind() != codec.KindInt {
+	if v, ok := lookup(encodedMap(), "key"); !ok || v.Kind() != codec.KindInt {
 		t.Errorf("key is %v, %v, want the int 7", v, ok)
 	}
 	for _, m := range [][]byte{nil, {0x40}, {0xc1, 9}, encodedMap()} {
-		if v, ok := Lookup(m, "other"); ok {
+		if v, ok := lookup(m, "other"); ok {
 			t.Errorf("% x has %v", m, v)
 		}
 	}

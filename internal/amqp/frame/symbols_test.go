@@ -30,7 +30,7 @@ func TestSymbolsAreFew(t *testing.T) {
 			}
 			var got Attach
 			got.Decode(&fields)
-			if bad := errors.Is(fields.Err(), ErrSymbols); bad != (n > MaxSymbols) {
+			if bad := errors.Is(fields.Err(), errSymbols); bad != (n > MaxSymbols) {
 				t.Errorf("%d %s: %v", n, name, fields.Err())
 			}
 		}

@@ -109,9 +109,9 @@ func MakeTime(t time.Time) Value {
 	return Value{kind: Time, bits: uint64(t.Unix()*ticksPerSecond + int64(t.Nanosecond()/nanosPerTick))}
 }
 
-// MakeMilli returns the instant of an AMQP timestamp, in milliseconds since
+// makeMilli returns the instant of an AMQP timestamp, in milliseconds since
 // 1970. Times outside the range of Time are clamped.
-func MakeMilli(ms int64) Value {
+func makeMilli(ms int64) Value {
 	const limit = math.MaxInt64 / ticksPerMilli
 	return Value{kind: Time, bits: uint64(max(-limit, min(ms, limit)) * ticksPerMilli)}
 }

@@ -104,7 +104,7 @@ func TestAccessors(t *testing.T) {
 	if got := MakeTime(time.Unix(-1, 999_999_900)).Time(); !got.Equal(time.Unix(-1, 999_999_900)) {
 		t.Errorf("a time before 1970 is read back as %v", got)
 	}
-	if got := MakeMilli(math.MaxInt64).Time().Year(); got < 9999 {
+	if got := makeMilli(math.MaxInt64).Time().Year(); got < 9999 {
 		t.Errorf("the last timestamp is in the year %d", got)
 	}
 	if got := MakeString("x").Double() + float64(MakeString("x").Ticks()); got != 0 || !MakeString("x").Time().IsZero() {

@@ -82,7 +82,7 @@ func fromOther(v codec.Value) Value {
 		return charValue(c)
 	case codec.KindTimestamp:
 		t, _ := v.Time()
-		return MakeMilli(t.UnixMilli())
+		return makeMilli(t.UnixMilli())
 	case codec.KindUUID:
 		id, _ := v.UUID()
 		return MakeUUID(id)

@@ -322,7 +322,7 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 		w.mu.Unlock()
 		err := w.ensureReady(need)
 		w.mu.Lock()
-		if errors.Is(err, ErrFull) {
+		if errors.Is(err, journal.ErrFull) {
 			return false, nil
 		}
 		if err != nil {
@@ -340,7 +340,7 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 func (w *WAL) writeManifest(m *format.Manifest) error {
 	for {
 		err := w.writeManifestOnce(m)
-		if !errors.Is(err, ErrFull) || !w.giveUpSpare() {
+		if !errors.Is(err, journal.ErrFull) || !w.giveUpSpare() {
 			return err
 		}
 	}
@@ -356,7 +356,7 @@ func (w *WAL) writeManifestOnce(m *format.Manifest) error {
 		w.marked = m.Synced
 		return nil
 	case errors.Is(err, vfs.ErrNoSpace):
-		return fmt.Errorf("%w: %w", ErrFull, err)
+		return fmt.Errorf("%w: %w", journal.ErrFull, err)
 	}
 	return w.fail(err)
 }
@@ -431,12 +431,28 @@ func (w *WAL) replay(ctx context.Context, froms map[journal.Shard]journal.Positi
 				yield(journal.Record{}, err)
 				return
 			}
+			if rec.Shard == format.TombstoneShard {
+				if !yieldLost(&rec, froms, yield) {
+					return
+				}
+				continue
+			}
 			from, wanted := froms[rec.Shard]
 			if wanted && rec.At >= from && !yield(journal.Record{Shard: rec.Shard, At: rec.At, Payload: rec.Payload}, nil) {
 				return
 			}
 		}
 	}
+}
+
+// yieldLost tells the shards that a tombstone represents records which may be theirs.
+func yieldLost(rec *store.Located, froms map[journal.Shard]journal.Position, yield func(journal.Record, error) bool) bool {
+	for _, n := range slices.Sorted(maps.Keys(froms)) {
+		if rec.DroppedFrom(froms[n]) && !yield(journal.Record{Shard: n, At: rec.At, Lost: max(rec.Records(), 1)}, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // Shards returns how many shards the store has: one more than the highest number

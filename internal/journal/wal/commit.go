@@ -46,7 +46,7 @@ func (w *WAL) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-w.wake:
-			if err := w.Commit(); err != nil && !errors.Is(err, ErrFull) {
+			if err := w.Commit(); err != nil && !errors.Is(err, journal.ErrFull) {
 				return err
 			}
 			w.committed.Notify()
@@ -154,7 +154,7 @@ func (w *WAL) stall(b *batch) error {
 	}
 	w.log.stalled = true
 	w.review()
-	return ErrFull
+	return journal.ErrFull
 }
 
 // takeBatch takes the oldest pending batch in hand and returns, with it, up to

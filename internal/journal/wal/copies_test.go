@@ -48,8 +48,8 @@ func TestManifestNeedsNoFreeSpace(t *testing.T) {
 	}
 
 	fault.SetFree(0)
-	if _, _, err := w.Claim(ctx, numbersBelow(5000)...); !errors.Is(err, ErrFull) {
-		t.Fatalf("claim of 5000 shards on a full disk: %v, want %v", err, ErrFull)
+	if _, _, err := w.Claim(ctx, numbersBelow(5000)...); !errors.Is(err, journal.ErrFull) {
+		t.Fatalf("claim of 5000 shards on a full disk: %v, want %v", err, journal.ErrFull)
 	}
 	if got := open(t, mem.CrashClone(0)).Shards(); got != 500 {
 		t.Errorf("after a crash: %d shards, want 500", got)

@@ -32,7 +32,7 @@ func TestNoDescriptorIsNotAFailure(t *testing.T) {
 		var at [1]journal.Position
 		g := &journal.Group{Records: [][]byte{[]byte(numbered(len(want) % 600))}, At: at[:]}
 		err := w.Append(c, g)
-		if errors.Is(err, ErrFull) {
+		if errors.Is(err, journal.ErrFull) {
 			break
 		}
 		if err != nil {

@@ -181,7 +181,7 @@ func TestFullDisk(t *testing.T) {
 		for i := 0; ; i++ {
 			p := fmt.Sprintf("%d %0*d", i, rng.IntN(900), i)
 			err := w.Append(c, &journal.Group{Records: [][]byte{[]byte(p)}, At: at[:]})
-			if errors.Is(err, ErrFull) {
+			if errors.Is(err, journal.ErrFull) {
 				refused++
 				break
 			}

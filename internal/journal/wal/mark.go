@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
 )
 
 const (
@@ -38,7 +40,7 @@ func (w *WAL) keepMarked(ctx context.Context) {
 		}
 		size, err := w.writeMark()
 		switch {
-		case errors.Is(err, ErrFull):
+		case errors.Is(err, journal.ErrFull):
 			w.committed.Notify() // another time
 		case err != nil:
 			return // Run gets it from w.fail

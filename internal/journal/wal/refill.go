@@ -89,7 +89,7 @@ func (w *WAL) serve(need uint64) (bool, error) {
 	defer w.mu.Unlock()
 	if s.lack <= need {
 		if s.lack > 0 && !ok && (s.tooLarge == 0 || s.lack < s.tooLarge) {
-			s.tooLarge = s.lack // it got ErrBusy, and gets ErrFull when it retries
+			s.tooLarge = s.lack // it got ErrBusy, and gets journal.ErrFull when it retries
 		}
 		s.lack = 0
 	}

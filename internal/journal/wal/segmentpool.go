@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -98,7 +99,7 @@ func (w *WAL) keepable(size uint64) bool {
 func (w *WAL) firstSegment(number uint64) (*store.Segment, error) {
 	p, err := w.allocate(w.least(), w.least(), emergency)
 	if err == nil && p == nil {
-		err = ErrFull
+		err = journal.ErrFull
 	}
 	if err != nil {
 		return nil, err
@@ -174,7 +175,7 @@ func (w *WAL) ensureReady(need uint64) error {
 	}
 	if err == nil && !ok {
 		s.owed = max(s.owed, need)
-		err = ErrFull
+		err = journal.ErrFull
 	}
 	w.review()
 	return err

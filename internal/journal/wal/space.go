@@ -19,7 +19,7 @@ import (
 //
 // All of it are blocks on disk: no other process can take them. Groups for Senders are
 // refused before they would leave less than the target; what refuses them says
-// whether more can be made (ErrBusy: wait a moment) or not (ErrFull).
+// whether more can be made (ErrBusy: wait a moment) or not (journal.ErrFull).
 const (
 	// baseReserve is the least of the target that no owner has asked for: space for
 	// what they write before they have said anything.

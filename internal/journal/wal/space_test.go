@@ -362,7 +362,7 @@ func TestSegmentsFitTheDisk(t *testing.T) {
 	}
 }
 
-// A group for senders that is too large for what is left is refused with ErrFull,
+// A group for senders that is too large for what is left is refused with journal.ErrFull,
 // not refused with ErrBusy without limit; smaller ones go on.
 func TestLargeGroupOnAFullDisk(t *testing.T) {
 	disk := vfs.NewMem()

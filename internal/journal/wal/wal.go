@@ -30,9 +30,6 @@ type Options struct {
 
 const defaultSegmentSize = 64 << 20
 
-// ErrFull is the journal's word for a full disk.
-var ErrFull = journal.ErrFull
-
 // WAL is a journal on one disk.
 type WAL struct {
 	fs          vfs.FS
@@ -144,7 +141,7 @@ func (w *WAL) Close() error {
 		w.mu.Lock()
 		m := w.manifest() // knows where the log ends, should the last file be lost
 		w.mu.Unlock()
-		if err = w.writeManifestOnce(m); errors.Is(err, ErrFull) {
+		if err = w.writeManifestOnce(m); errors.Is(err, journal.ErrFull) {
 			err = nil // a courtesy only
 		}
 	}

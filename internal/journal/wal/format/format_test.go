@@ -71,7 +71,7 @@ func FuzzDecodeManifest(f *testing.F) {
 	f.Add([]byte("triagemq-journal 1 00000000 0\n"))
 	for _, list := range []string{`"1,3-7"`, `"1-99999999999999"`, `[1,2]`, `"7-1"`, `""`, `null`} {
 		body := []byte(`{"segmentSize":4096,"synced":4608,"shards":{"3":{"epoch":2,"from":5000,"blocks":` + list + `}}}`)
-		f.Add(WithHead(body))
+		f.Add(withHead(body))
 	}
 	f.Add([]byte("triagemq-journal 2 00000000 0\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {

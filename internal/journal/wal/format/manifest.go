@@ -71,7 +71,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	return WithHead(body), nil
+	return withHead(body), nil
 }
 
 // EncodeCompact returns the manifest as it is written to the log.
@@ -80,11 +80,11 @@ func (m *Manifest) EncodeCompact() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	return WithHead(body), nil
+	return withHead(body), nil
 }
 
-// WithHead puts the first line before what follows it.
-func WithHead(body []byte) []byte {
+// withHead puts the first line before what follows it.
+func withHead(body []byte) []byte {
 	head := fmt.Sprintf(ManifestFormat, ManifestVersion, SumManifest(ManifestVersion, body), len(body))
 	return append([]byte(head), body...)
 }
