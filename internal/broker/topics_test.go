@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -191,4 +192,37 @@ func TestRedriveByTheNameOfATopic(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, ErrNotAllowed)
 		}
 	}
+}
+
+// A repair has dropped the definition of a topic. The rest of the broker starts, and the
+// subscriptions are back with their messages when the topic is created again.
+func TestSubscriptionWhoseTopicIsLost(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "a"}, entity.Subscription{Name: "b", Rules: []entity.Rule{sql("r", "x = 'b'")}})
+	r.send("t", msg("both", "x", "b"), msg("one", "x", "a"))
+	r.send("q", msg("of a queue"))
+	r.stop()
+	r.damage(`{"kind":"topic"`)
+	if done, err := repair.Repair(r.disk, repair.DropDamaged); err != nil || len(done.Dropped) != 1 {
+		t.Fatalf("repair: %+v, %v", done, err)
+	}
+	r = r.restart()
+	wantBodies(t, "the queue", r.take("q"), "of a queue")
+	if _, err := r.Resolve("t/Subscriptions/a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a subscription without a topic: %v, want %v", err, ErrNotFound)
+	}
+	r = r.restart() // it is left out again, and not lost
+	r.topic(entity.Topic{Name: "T"})
+	wantBodies(t, "a subscription", r.take("T/Subscriptions/a"), "both", "one")
+	r.send("t", msg("new", "x", "b"), msg("newer", "x", "c"))
+	r = r.restart()
+	wantBodies(t, "a subscription after a restart", r.take("t/Subscriptions/a"), "new", "newer")
+	wantBodies(t, "one with a rule", r.take("t/Subscriptions/b"), "both", "new")
+	if err := r.DeleteTopic(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	r = r.restart()
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "a"})
+	wantBodies(t, "a subscription of another topic", r.take("t/Subscriptions/a"))
 }

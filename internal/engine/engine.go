@@ -96,6 +96,7 @@ type Engine struct {
 	snapshot  snapshotter
 	looked    look              // when it was last asked whether a snapshot is worth it
 	written   retention.Written // bytes of records
+	losses    Losses            // of the history that was replayed
 	size      uint64            // of a snapshot, as of the last look
 	resized   []*Unit           // whose part of it may have changed since
 

@@ -92,22 +92,87 @@ type Recovery struct {
 	// loaded says that the end of that snapshot has come.
 	loaded bool
 	first  journal.Position
+	// gone are the units that were dropped since records are known to be missing.
+	gone map[uint64]bool
+}
+
+// Losses is what is missing because a repair of the journal has dropped records.
+type Losses struct {
+	// Records is how many were dropped where the history of the shard may have had them;
+	// some may have been of other shards.
+	Records uint64
+	// Undefined counts the records that were left out, by the unit they were of, since
+	// it is not defined any more.
+	Undefined map[uint64]int
+}
+
+// Losses returns what was missing when the engine was opened.
+func (e *Engine) Losses() Losses { return e.losses }
+
+// Damaged reports whether records of the history may be missing before this one, because a
+// repair has dropped them.
+func (r *Recovery) Damaged() bool { return r.e.losses.Records > 0 }
+
+// lose notes that records are missing.
+func (r *Recovery) lose(n uint64) {
+	r.e.losses.Records += n
+	for _, id := range slices.Sorted(maps.Keys(r.e.units)) {
+		if m, ok := r.e.units[id].Machine.(machine.Tolerant); ok {
+			m.Lost()
+		}
+	}
+}
+
+// undefined leaves out a record of a unit that is not defined.
+func (r *Recovery) undefined(id uint64) {
+	if r.gone[id] {
+		return
+	}
+	if r.e.losses.Undefined == nil {
+		r.e.losses.Undefined = make(map[uint64]int)
+	}
+	r.e.losses.Undefined[id]++
+	r.e.host.ReplayMissing(id)
+}
+
+// tolerate prepares a new unit for records about what is missing.
+func (r *Recovery) tolerate(u *Unit) {
+	if m, ok := u.Machine.(machine.Tolerant); ok && r.Damaged() {
+		m.Tolerate()
+	}
+}
+
+// snapshotOver says that the snapshot brings no more units.
+func (r *Recovery) snapshotOver() {
+	if r.Damaged() {
+		for _, u := range r.e.units {
+			u.restored = true
+		}
+	}
 }
 
 // Add adds a unit that did not exist before: a record has defined it.
 func (r *Recovery) Add(u *Unit) {
 	u.restored = true
+	r.tolerate(u)
 	r.e.add(u)
 }
 
 // AddPart adds a unit that the snapshot has. Until it has begun to bring it, records of
 // the unit are about what it will show.
-func (r *Recovery) AddPart(u *Unit) { r.e.add(u) }
+func (r *Recovery) AddPart(u *Unit) {
+	r.tolerate(u)
+	r.e.add(u)
+}
 
 // Drop forgets units.
 func (r *Recovery) Drop(us []*Unit) {
 	for _, u := range us {
 		machine.AllRefs(u.Machine, r.e.live.Free)
+		if r.gone == nil {
+			r.gone = make(map[uint64]bool)
+		}
+		r.gone[u.ID] = true
 	}
 	r.e.forget(us)
 }
@@ -118,6 +183,10 @@ func (r *Recovery) Partial() bool { return r.loading != 0 && !r.loaded }
 
 func (r *Recovery) apply(rec journal.Record) error {
 	e := r.e
+	if rec.Lost > 0 {
+		r.lose(rec.Lost)
+		return nil
+	}
 	if len(rec.Payload) == 0 {
 		return errRecord
 	}
@@ -145,12 +214,14 @@ func (r *Recovery) apply(rec journal.Record) error {
 		r.begin(in, rec.At)
 	case kindSnapshotPart:
 		e.written.Snapshots += uint64(len(rec.Payload))
-		if number := in.Uint(); number == r.loading && !r.loaded {
+		if number := in.Uint(); number == r.loading && !r.loaded || r.Damaged() {
+			e.snapshot.number = max(e.snapshot.number, number)
 			err = e.host.ReplayPart(in, r)
 		}
 	case kindSnapshotEnd:
 		number := in.Uint()
 		r.loaded = r.loaded || number == r.loading
+		r.snapshotOver()
 		e.snapshot.number = max(e.snapshot.number, number)
 	default:
 		err = e.host.Replay(kind, in, r)
@@ -168,6 +239,12 @@ func (r *Recovery) unit(in *machine.Reader) error {
 	if r.Partial() && (u == nil || !u.restored) {
 		return nil // the snapshot will bring the unit as this left it
 	}
+	if r.Damaged() && (u == nil || !u.restored) {
+		if u == nil {
+			r.undefined(id)
+		}
+		return nil
+	}
 	if u == nil {
 		return fmt.Errorf("%w: unit %d is not defined", journal.ErrCorrupt, id)
 	}
@@ -181,6 +258,9 @@ func (r *Recovery) snapshotUnit(in *machine.Reader) error {
 	if u == nil || in.Bad() {
 		if in.Bad() {
 			return errRecord
+		}
+		if r.Damaged() {
+			r.undefined(id)
 		}
 		return nil // one that was dropped while its snapshot was written
 	}
@@ -208,6 +288,10 @@ func (r *Recovery) begin(in *machine.Reader, at journal.Position) {
 	e.snapshot.number = number
 	mark := in.Uint()
 	if at != r.first {
+		if r.Damaged() && r.Partial() {
+			r.loaded = true // the record that says so is missing
+			r.snapshotOver()
+		}
 		return // a snapshot within the history: its beginning says nothing new
 	}
 	r.loading = number
@@ -223,18 +307,22 @@ func (r *Recovery) begin(in *machine.Reader, at journal.Position) {
 
 // finish checks that the history was whole and readies the units.
 func (r *Recovery) finish() error {
-	if r.Partial() {
+	if r.Partial() && !r.Damaged() {
 		return fmt.Errorf("%w: snapshot %d has no end", journal.ErrCorrupt, r.loading)
 	}
 	e := r.e
 	for _, id := range slices.Sorted(maps.Keys(e.units)) {
 		u := e.units[id]
+		if m, ok := u.Machine.(machine.Tolerant); ok && r.Damaged() {
+			m.EndReplay()
+		}
 		if !u.Machine.Restored() {
 			return fmt.Errorf("%w: unit %d is not whole", journal.ErrCorrupt, id)
 		}
 		e.deadlines.set(u)
 		e.resize(u)
 	}
+	maps.DeleteFunc(e.losses.Undefined, func(id uint64, _ int) bool { return e.units[id] != nil || r.gone[id] })
 	// What was replayed is durable, whatever the journal has yet to say.
 	e.durable = e.tail
 	e.snapshot.began = r.first

@@ -79,6 +79,7 @@ func (h *counterHost) ReplayPart(in *machine.Reader, r *Recovery) error {
 	return nil
 }
 func (h *counterHost) ReplayMark(mark uint64) { h.next = max(h.next, mark) }
+func (h *counterHost) ReplayMissing(uint64)   {}
 func (h *counterHost) Recovered() error       { return nil }
 func (h *counterHost) Mark() uint64           { return h.next }
 

@@ -49,6 +49,9 @@ type Record struct {
 	At    Position
 	// Payload is valid until the next record is asked for.
 	Payload []byte
+	// Lost is zero for a record. Otherwise so many records at least are missing here,
+	// because a repair has dropped them; whether they were of this shard is not known.
+	Lost uint64
 }
 
 // Status is what a journal tells the owner of a claim as it goes along.
@@ -153,8 +156,9 @@ type Read struct {
 type Journal interface {
 	// Claim makes the caller the only writer of shards and returns what they
 	// last kept, in one pass: the sequence yields every record of each of them
-	// from its Retain.From on, in order, or what ended ctx. It must be drained, or
-	// abandoned, before the first Append.
+	// from its Retain.From on, in order, or what ended ctx. Where a repair has dropped
+	// records it says so to each shard. It must be drained, or abandoned, before the
+	// first Append.
 	Claim(ctx context.Context, shards ...Shard) ([]Claim, iter.Seq2[Record, error], error)
 
 	// Append adds a group. It copies the records and stores their addresses

@@ -51,6 +51,20 @@ type Machine interface {
 	Check() error
 }
 
+// Tolerant is a machine that can be replayed without some of its records, if it is told
+// that they are missing. It then leaves out what a record says about something it does
+// not know.
+type Tolerant interface {
+	// Tolerate says that the records which follow may speak of ones that are missing.
+	Tolerate()
+	// Lost is Tolerate, and says that records may be missing here.
+	Lost()
+	// EndReplay says that there are no more records, also if a snapshot has not ended.
+	EndReplay()
+	// Missing returns about how many items are missing, as far as it is known.
+	Missing() int
+}
+
 // Snapshot writes the state of a machine in steps.
 type Snapshot interface {
 	// Upcoming calls fn for the bodies that the next Step, with the same budget, will

@@ -15,6 +15,22 @@ import (
 // dropped.
 func (q *Queue) Replay(rec []byte, out *machine.Effects) error { return q.core.Replay(rec, out) }
 
+// Tolerate implements [machine.Tolerant].
+func (q *Queue) Tolerate() { q.core.Tolerate() }
+
+// Lost implements [machine.Tolerant].
+func (q *Queue) Lost() { q.core.Lost() }
+
+// EndReplay implements [machine.Tolerant].
+func (q *Queue) EndReplay() { q.core.EndReplay() }
+
+// Missing implements [machine.Tolerant].
+func (q *Queue) Missing() int { return q.core.Missing() }
+
+// ConfirmLast logs the highest sequence number, if the replay could not be certain of it.
+// It must precede every other command.
+func (q *Queue) ConfirmLast(out *Effects) { q.core.ConfirmLast(&out.Effects) }
+
 // Restored implements [machine.Machine].
 func (q *Queue) Restored() bool { return q.core.Restored() }
 

@@ -31,11 +31,14 @@ func (h *host) Replay(kind byte, in *machine.Reader, r *engine.Recovery) error {
 		if in.Bad() {
 			return errRecord
 		}
+		if r.Damaged() {
+			h.replaced(def, r)
+		}
 		for _, u := range s.newEntity(def).units {
 			r.Add(u)
 		}
 	case kindRedefine:
-		if e == nil && !r.Partial() {
+		if e == nil && !r.Partial() && !r.Damaged() {
 			return fmt.Errorf("%w: entity %d is not defined", journal.ErrCorrupt, id)
 		}
 		if e != nil {
@@ -70,6 +73,14 @@ func (h *host) ReplayPart(in *machine.Reader, r *engine.Recovery) error {
 	if in.Bad() {
 		return errRecord
 	}
+	if e := h.entities[id]; e != nil { // only if records are missing: one may have been about this
+		e.Meta, e.Published = def.Meta, max(e.Published, published)
+		e.resize()
+		return nil
+	}
+	if r.Damaged() && h.replaced(def, r) {
+		return nil
+	}
 	for _, u := range h.shard().newEntity(def).units {
 		r.AddPart(u)
 	}
@@ -78,6 +89,25 @@ func (h *host) ReplayPart(in *machine.Reader, r *engine.Recovery) error {
 
 // ReplayMark implements [engine.Host].
 func (h *host) ReplayMark(mark uint64) { h.nextID = max(h.nextID, ID(mark)) }
+
+// ReplayMissing implements [engine.Host]: the number of the entity is not used again.
+func (h *host) ReplayMissing(unit uint64) { h.nextID = max(h.nextID, ID(unit/parts)+1) }
+
+// replaced drops the entities that had the name of def before, which was theirs until
+// they were dropped: the record of that is missing. It reports whether def is one.
+func (h *host) replaced(def Definition, r *engine.Recovery) bool {
+	for _, e := range h.shard().sorted() {
+		switch {
+		case e.Name != def.Name || e.ID == def.ID:
+		case e.ID > def.ID:
+			return true
+		default:
+			delete(h.entities, e.ID)
+			r.Drop(e.units[:])
+		}
+	}
+	return false
+}
 
 // Recovered implements [engine.Host].
 func (h *host) Recovered() error {
@@ -133,6 +163,9 @@ func (h *host) Moved(from []machine.Ref) {
 // BeginStep implements [engine.Host].
 func (h *host) BeginStep() {
 	s := h.shard()
+	if !s.confirmed {
+		s.confirmNumbers()
+	}
 	s.dispatchLeft = s.opts.DispatchStep
 	if len(s.stranded) > 0 && !s.tx.Full() {
 		s.retryStranded()

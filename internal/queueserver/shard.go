@@ -121,6 +121,7 @@ type Shard struct {
 	stranded         []stranded
 	onDamage         func(Damage) // nil is none
 	dispatchLeft     int          // messages that this step may still deliver
+	confirmed        bool         // the first step has begun
 
 	isCached func(queue.Ref) bool   // whether a body is in the cache
 	alloc    func(n int) []Delivery // deliverySlice

@@ -21,6 +21,14 @@ import (
 // messages in it are worth more than the file; what the file does not name is left
 // alone. If something cannot be created, nothing is changed.
 func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.Logger) error {
+	err := defineOnce(ctx, b, cfg, log)
+	if errors.Is(err, broker.ErrExists) { // a topic that was lost has brought its subscriptions back
+		err = defineOnce(ctx, b, cfg, log)
+	}
+	return err
+}
+
+func defineOnce(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.Logger) error {
 	have, err := present(b)
 	if err != nil {
 		return err

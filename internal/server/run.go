@@ -15,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/clock"
+	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
@@ -119,7 +120,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	opts := cfg.shard()
 	opts.Clock, opts.NewMonitor = clock.New(nil), monitor.New(log)
 	b.clock = opts.Clock
-	b.shards, err = openShards(ctx, &disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts)
+	b.shards, err = openShards(ctx, &disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts, log)
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func runJournal(s *lifecycle.Stack, j *wal.WAL) {
 	})
 }
 
-func openShards(ctx context.Context, j journal.Journal, n int, opts queueserver.Options) ([]*queueserver.Shard, error) {
+func openShards(ctx context.Context, j journal.Journal, n int, opts queueserver.Options, log *slog.Logger) ([]*queueserver.Shard, error) {
 	numbers := make([]journal.Shard, n)
 	for i := range numbers {
 		numbers[i] = journal.Shard(i)
@@ -215,7 +216,35 @@ func openShards(ctx context.Context, j journal.Journal, n int, opts queueserver.
 	if err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
 	}
+	warnOfLosses(shards, log)
 	return shards, nil
+}
+
+// lossLines bounds how many of the queues of a shard that have lost something are logged.
+const lossLines = 100
+
+// warnOfLosses logs what is missing because a repair of the journal has dropped records.
+func warnOfLosses(shards []*queueserver.Shard, log *slog.Logger) {
+	dropped := uint64(0)
+	for i, s := range shards {
+		records, losses := s.Losses()
+		dropped = max(dropped, records) // each shard counts all of them, since they may be its own
+		for at, l := range losses {
+			switch {
+			case at == lossLines:
+				log.Warn("more queues have lost something", "shard", i, "queues", len(losses)-at)
+			case at > lossLines:
+			case l.Entity == "":
+				log.Warn("definition of an entity is lost, and its messages with it",
+					"shard", i, "id", l.Queue.Entity, "queue", entity.SubQueue(l.Queue.SubQueue), "records", l.Missing)
+			default:
+				log.Warn("messages are lost", "shard", i, "entity", l.Entity, "queue", entity.SubQueue(l.Queue.SubQueue), "messages", l.Missing)
+			}
+		}
+	}
+	if dropped > 0 {
+		log.Warn("a repair has dropped records of the journal: messages may be missing, and settled ones may be delivered again", "records", dropped)
+	}
 }
 
 // runAll runs the shards as one layer. One that fails takes the others with it. One

@@ -3,7 +3,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +40,9 @@ type Catalog struct {
 
 	mu    sync.RWMutex
 	nodes map[string]*Entity // guarded by mu; by entity.Key of the path
+
+	// withoutTopic are subscriptions that are not served, since their topic is lost.
+	withoutTopic map[string][]*Entity // guarded by admin; by entity.Key of the topic
 }
 
 // Observer is notified of entities that have changed, afterwards and one at a time.
@@ -55,7 +57,7 @@ type Observer interface {
 func Open(shards []*queueserver.Shard, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
 	c := &Catalog{
 		shards: shards, store: shardStore{}, clock: clock, log: log, observer: o,
-		admin: make(chan struct{}, 1), nodes: make(map[string]*Entity),
+		admin: make(chan struct{}, 1), nodes: make(map[string]*Entity), withoutTopic: make(map[string][]*Entity),
 	}
 	c.admin <- struct{}{}
 	for _, s := range shards {
@@ -72,49 +74,6 @@ func Open(shards []*queueserver.Shard, clock *clock.Clock, log *slog.Logger, o O
 	}
 	return c, nil
 }
-
-// recoverShard adds the definitions of one shard. Topics come before their
-// subscriptions, whose properties follow from them in part.
-func (c *Catalog) recoverShard(s *queueserver.Shard) error {
-	type found struct {
-		queueserver.Definition
-		def *Definition
-	}
-	var all []found
-	for _, sd := range c.store.Load(s) {
-		def, err := decodeDefinition(sd.Meta)
-		if err != nil {
-			return fmt.Errorf("recover %q: %w", sd.Name, err)
-		}
-		all = append(all, found{sd, def})
-	}
-	slices.SortStableFunc(all, func(x, y found) int {
-		return cmp.Compare(order(x.def.Kind), order(y.def.Kind))
-	})
-	for _, f := range all {
-		n := &Entity{Kind: f.def.Kind, Path: f.Name, Shard: s, ID: f.ID}
-		var topic *Definition
-		if n.Kind == KindSubscription {
-			p, err := entity.ParsePath(f.Name)
-			if err != nil {
-				return fmt.Errorf("recover %q: %w", f.Name, err)
-			}
-			n.Topic = c.nodes[entity.Key(p.Entity)]
-			if n.Topic == nil {
-				return fmt.Errorf("recover %q: %w: its topic", f.Name, ErrNotFound)
-			}
-			topic = n.Topic.Definition()
-		}
-		if err := f.def.derive(topic, nil, policy.ParseStored); err != nil {
-			return fmt.Errorf("recover %q: its policy: %w", f.Name, err)
-		}
-		n.def.Store(f.def)
-		c.nodes[entity.Key(n.Path)] = n
-	}
-	return nil
-}
-
-func order(k Kind) int { return slices.Index([]Kind{KindQueue, KindTopic, KindSubscription}, k) }
 
 // shardFor returns the shard for an entity: that of its queue's or topic's name.
 func (c *Catalog) shardFor(name string) *queueserver.Shard {

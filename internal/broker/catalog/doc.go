@@ -8,6 +8,7 @@
 // before it is visible. What a sender needs is compiled once, when the definition
 // changes, and read through an atomic pointer: the rules of a topic (routes.go), the
 // classifier of a policy. Send turns a batch into one operation of a shard (send.go).
+// recover.go brings the entities back at a start.
 //
 // # Invariants
 //

@@ -33,8 +33,15 @@ func (c *Catalog) CreateTopic(ctx context.Context, t entity.Topic) (entity.Topic
 // createTopic creates a topic whose name is not checked. It is called within Change.
 func (c *Catalog) createTopic(t entity.Topic) error {
 	n := &Entity{Kind: KindTopic, Path: t.Name, Shard: c.shardFor(t.Name)}
+	lost := c.withoutTopic[entity.Key(t.Name)]
+	if len(lost) > 0 {
+		n.Shard = lost[0].Shard // which the number of shards may not give any more
+	}
 	n.routes.Store(&routes{set: compiledNothing})
-	return c.create(n, &Definition{Kind: KindTopic, Topic: &t})
+	if err := c.create(n, &Definition{Kind: KindTopic, Topic: &t}); err != nil || len(lost) == 0 {
+		return err
+	}
+	return c.takeBack(n)
 }
 
 // UpdateTopic changes a topic; a change of a fixed property is an entity.UpdateError.

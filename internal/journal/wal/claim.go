@@ -431,12 +431,28 @@ func (w *WAL) replay(ctx context.Context, froms map[journal.Shard]journal.Positi
 				yield(journal.Record{}, err)
 				return
 			}
+			if rec.Shard == format.TombstoneShard {
+				if !yieldLost(&rec, froms, yield) {
+					return
+				}
+				continue
+			}
 			from, wanted := froms[rec.Shard]
 			if wanted && rec.At >= from && !yield(journal.Record{Shard: rec.Shard, At: rec.At, Payload: rec.Payload}, nil) {
 				return
 			}
 		}
 	}
+}
+
+// yieldLost tells the shards that a tombstone represents records which may be theirs.
+func yieldLost(rec *store.Located, froms map[journal.Shard]journal.Position, yield func(journal.Record, error) bool) bool {
+	for _, n := range slices.Sorted(maps.Keys(froms)) {
+		if rec.DroppedFrom(froms[n]) && !yield(journal.Record{Shard: n, At: rec.At, Lost: max(rec.Records(), 1)}, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // Shards returns how many shards the store has: one more than the highest number

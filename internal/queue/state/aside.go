@@ -3,8 +3,6 @@
 package state
 
 import (
-	"fmt"
-
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/record"
@@ -47,7 +45,10 @@ func (q *Core) replayArrivalTimes(r *machine.Reader) error {
 		}
 		e := q.Index.Entries.Get(seq)
 		if e == nil {
-			return fmt.Errorf("%w: no message %d that arrived", ErrCorrupt, seq)
+			if err := q.absent(seq, "no message %d that arrived", seq); err != nil {
+				return err
+			}
+			continue
 		}
 		q.Index.Entries.SetArrivalTime(seq, e, at)
 	}
@@ -114,7 +115,10 @@ func (q *Core) replayReasons(r *machine.Reader, out *machine.Effects) error {
 			continue
 		}
 		if q.Index.Entries.Get(seq) == nil {
-			return fmt.Errorf("%w: a reason for message %d, which does not exist", ErrCorrupt, seq)
+			if err := q.absent(seq, "a reason for message %d, which does not exist", seq); err != nil {
+				return err
+			}
+			continue
 		}
 		q.SetReason(seq, reason, out)
 	}

@@ -9,6 +9,7 @@
 //	aside.go     what few messages have, beside the entries: arrival times, reasons
 //	snapshot.go  the snapshot, written in steps
 //	restore.go   the replay of records and snapshots
+//	tolerate.go  the replay without records that a repair has dropped
 //	check.go     the invariants of package queue, for tests and after a replay
 //
 // # Invariants

@@ -23,6 +23,7 @@ type restore struct {
 	high         entries.SeqNo // highest sequence number when that snapshot began
 	restoredUpTo entries.SeqNo // highest sequence number that its chunks have restored
 	seen         []lease.SeenID
+	tolerance    tolerance
 }
 
 // Restored implements [machine.Machine].
@@ -88,11 +89,15 @@ func (q *Core) notYetRestored(seq entries.SeqNo) bool {
 
 func (q *Core) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 	in, first, n := r.Time(), record.ReadSeq(r), r.Uint()
-	if !r.Bad() && first != q.Index.Entries.Last+1 {
-		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.Index.Entries.Last)
+	if r.Bad() {
+		return nil
+	}
+	if err := q.numberedFrom(first); err != nil {
+		return err
 	}
 	q.LastIn = max(q.LastIn, in)
-	for ; n > 0 && !r.Bad(); n-- {
+	q.Index.Entries.Last = max(q.Index.Entries.Last, first-1)
+	for seq := first; n > 0 && !r.Bad(); seq, n = seq+1, n-1 {
 		it := record.ReadItem(r, in)
 		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
@@ -100,7 +105,10 @@ func (q *Core) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 		if it.Hashed {
 			q.noteID(lease.SeenID{ID: it.ID, At: in})
 		}
-		q.Insert(q.Index.Entries.Last+1, &it, out)
+		if seq <= q.Index.Entries.Last && q.Index.Entries.Get(seq) != nil {
+			continue // only if records are missing
+		}
+		q.Insert(seq, &it, out)
 	}
 	return nil
 }
@@ -121,12 +129,22 @@ func (q *Core) replayActivate(r *machine.Reader, out *machine.Effects) error {
 		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
 		}
+		if q.restore.tolerance.uncertain {
+			q.activateAgain(old, &it, out)
+			continue
+		}
 		if q.notYetRestored(old) {
 			q.Insert(q.Index.Entries.Last+1, &it, out)
 			continue
 		}
 		if e := q.Index.Entries.Get(old); e == nil || !e.Is(entries.Scheduled) {
-			return fmt.Errorf("%w: message %d is not scheduled", ErrCorrupt, old)
+			if err := q.absent(old, "message %d is not scheduled", old); err != nil {
+				return err
+			}
+			if e == nil {
+				q.Insert(q.Index.Entries.Last+1, &it, out)
+				continue
+			}
 		}
 		q.Renumber(old, q.Index.Entries.Last+1, &it, out)
 	}
@@ -141,7 +159,10 @@ func (q *Core) replayRemoved(r *machine.Reader, out *machine.Effects) error {
 		}
 		e := q.Index.Entries.Get(seq)
 		if e == nil {
-			return fmt.Errorf("%w: message %d is removed already", ErrCorrupt, seq)
+			if err := q.absent(seq, "message %d is removed already", seq); err != nil {
+				return err
+			}
+			continue
 		}
 		q.Remove(seq, e, out)
 	}
@@ -167,7 +188,7 @@ func (q *Core) replayChange(k record.Kind, r *machine.Reader, out *machine.Effec
 	}
 	e := q.Index.Entries.Get(seq)
 	if e == nil {
-		return fmt.Errorf("%w: no message %d to change", ErrCorrupt, seq)
+		return q.absent(seq, "no message %d to change", seq)
 	}
 	switch k {
 	case record.KindFailed:
@@ -190,7 +211,7 @@ func (q *Core) replayDefer(seq entries.SeqNo, e *entries.Entry) error {
 		q.ByState.Deferred++
 		q.SetAside(seq, e)
 	case entries.Scheduled:
-		return fmt.Errorf("%w: message %d deferred before its time", ErrCorrupt, seq)
+		return q.absent(seq, "message %d deferred before its time", seq)
 	}
 	return nil
 }
@@ -226,8 +247,13 @@ func (q *Core) replayReturned(r *machine.Reader, out *machine.Effects) error {
 	if err := q.fitting(r, &it); err != nil {
 		return err
 	}
-	if seq > q.Index.Entries.Last || q.Index.Entries.Get(seq) != nil {
-		return fmt.Errorf("%w: message %d returns and was not removed", ErrCorrupt, seq)
+	if e := q.Index.Entries.Get(seq); e != nil || seq > q.Index.Entries.Last {
+		if err := q.absent(seq, "message %d returns and was not removed", seq); err != nil {
+			return err
+		}
+		if e != nil {
+			q.Remove(seq, e, out)
+		}
 	}
 	q.Insert(seq, &it, out)
 	return nil
@@ -242,7 +268,7 @@ func (q *Core) replayStarted(r *machine.Reader) error {
 			r.Fail()
 			return nil
 		}
-		if !q.Index.StartByName(name, number) && !q.restore.inSnapshot {
+		if !q.Index.StartByName(name, number) && !q.restore.inSnapshot && !q.restore.tolerance.on {
 			return fmt.Errorf("%w: no key %q to start", ErrCorrupt, name)
 		}
 	}
@@ -255,6 +281,9 @@ func (q *Core) replaySnapshot(k record.Kind, r *machine.Reader, out *machine.Eff
 	if k == record.KindSnapshot || k == record.KindHeader {
 		q.replayHeader(k, r, out)
 		return nil
+	}
+	if !q.restore.begun && q.restore.tolerance.on {
+		q.beginWithoutHeader()
 	}
 	if !q.restore.begun {
 		return fmt.Errorf("%w: part %#02x of a snapshot without its beginning", ErrCorrupt, byte(k))
@@ -276,21 +305,27 @@ func (q *Core) replaySnapshot(k record.Kind, r *machine.Reader, out *machine.Eff
 	case record.KindEntries:
 		return q.replayEntries(r, out)
 	case record.KindEnd:
-		return q.replayEnd()
+		q.endSnapshot()
 	}
 	return nil
 }
 
 func (q *Core) replayHeader(k record.Kind, r *machine.Reader, out *machine.Effects) {
 	last, in, cfg := r.UpTo(entries.Never-1), r.Time(), record.ReadSettings(r, k)
-	if r.Bad() || q.restore.begun && !q.restore.inSnapshot {
+	if r.Bad() {
+		return
+	}
+	if q.restore.begun && (!q.restore.inSnapshot || q.restore.tolerance.on) {
+		q.headerWithin(entries.SeqNo(last))
 		return
 	}
 	// A snapshot that follows one without an end replaces it.
 	machine.AllRefs(q, func(r machine.Ref) { out.Freed = append(out.Freed, r) })
+	tolerance := q.restore.tolerance
+	tolerance.uncertain = false
 	*q = NewCore(cfg)
 	q.Index.Entries.Last, q.LastIn = entries.SeqNo(last), in
-	q.restore = restore{begun: true, inSnapshot: true, high: entries.SeqNo(last)}
+	q.restore = restore{begun: true, inSnapshot: true, high: entries.SeqNo(last), tolerance: tolerance}
 }
 
 func (q *Core) replayEntries(r *machine.Reader, out *machine.Effects) error {
@@ -311,9 +346,10 @@ func (q *Core) replayEntries(r *machine.Reader, out *machine.Effects) error {
 	to := record.ReadSeq(r)
 	if q.restore.inSnapshot && !r.Bad() {
 		if to < q.restore.restoredUpTo || to > q.restore.high {
-			return fmt.Errorf("%w: a chunk up to message %d", ErrCorrupt, to)
+			return q.absent(to, "a chunk up to message %d", to)
 		}
 		q.restore.restoredUpTo = to
+		q.Index.Entries.Last = max(q.Index.Entries.Last, to) // it is not less, unless the header is missing
 	}
 	return nil
 }
@@ -323,7 +359,11 @@ func (q *Core) restoreEntry(seq entries.SeqNo, it *record.Item, out *machine.Eff
 	if !q.restore.inSnapshot {
 		e := q.Index.Entries.Get(seq)
 		if e == nil {
-			return fmt.Errorf("%w: a snapshot has message %d, which does not exist", ErrCorrupt, seq)
+			if err := q.absent(seq, "a snapshot has message %d, which does not exist", seq); err != nil {
+				return err
+			}
+			q.Insert(seq, it, out)
+			return nil
 		}
 		if e.Body() != it.Body {
 			q.ReplaceBody(e, it.Body, out)
@@ -331,25 +371,30 @@ func (q *Core) restoreEntry(seq entries.SeqNo, it *record.Item, out *machine.Eff
 		return nil
 	}
 	if seq <= q.restore.restoredUpTo || seq > q.restore.high {
-		return fmt.Errorf("%w: message %d is in the wrong chunk", ErrCorrupt, seq)
+		if err := q.absent(seq, "message %d is in the wrong chunk", seq); err != nil {
+			return err
+		}
 	}
-	q.restore.restoredUpTo = seq
+	q.restore.restoredUpTo = max(q.restore.restoredUpTo, seq)
+	if q.Index.Entries.Get(seq) != nil {
+		return nil // only if records are missing
+	}
 	q.Insert(seq, it, out)
 	return nil
 }
 
-func (q *Core) replayEnd() error {
+// endSnapshot ends the snapshot that the queue begins with.
+func (q *Core) endSnapshot() {
 	if !q.restore.inSnapshot {
-		return nil
+		return
 	}
-	q.restore.inSnapshot = false
+	q.restore.inSnapshot, q.restore.tolerance.unbounded = false, false
 	slices.SortFunc(q.restore.seen, lease.SeenID.Compare)
 	for _, s := range q.restore.seen {
 		q.Window.Add(s)
 	}
 	q.restore.seen = nil
 	q.orderRestored()
-	return nil
 }
 
 // noteID adds a message id to the duplicate window. Inside a snapshot, records with newer

@@ -11,7 +11,8 @@
 //     position, since other records refer to it by its position.
 //   - An error of the disk is not damage: [Repair] then stops and drops nothing.
 //   - [Repair] may be run again after a crash in the middle of it.
-//   - After [Repair], [Verify] finds no damage and the store opens.
+//   - After [Repair], [Verify] finds no damage and the store opens. A replay is told where
+//     records were dropped.
 //
 // # Files
 //

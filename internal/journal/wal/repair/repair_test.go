@@ -67,7 +67,7 @@ func replayed(w *wal.WAL, shard journal.Shard) (journal.Claim, []journal.Record,
 		if err != nil {
 			return c, nil, fmt.Errorf("replay shard %d: %w", shard, err)
 		}
-		got = append(got, journal.Record{At: rec.At, Payload: slices.Clone(rec.Payload)})
+		got = append(got, journal.Record{At: rec.At, Payload: slices.Clone(rec.Payload), Lost: rec.Lost})
 	}
 	return c, got, nil
 }

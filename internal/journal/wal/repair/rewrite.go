@@ -91,8 +91,8 @@ func seal(seg *store.Segment, off, number uint64) error {
 // Records that are whole stay where they are, since others refer to them by their
 // address. The tombstone fills the bytes between them exactly, and its count keeps the
 // numbers dense. If the header is damaged, too, the frames are found by their numbers,
-// and the batches around say which numbers are possible. Replay skips tombstones; Read
-// at the address of one is ErrFreed.
+// and the batches around say which numbers are possible. Replay yields a tombstone as
+// records that are lost; Read at the address of one is ErrFreed.
 func (r *repairer) rewriteDamaged(seg *store.Segment, sp store.Span, first, next uint64) (end, number uint64, err error) {
 	old := make([]byte, sp.End-sp.Off)
 	if _, err := seg.File.ReadAt(old, int64(sp.Off)); err != nil {

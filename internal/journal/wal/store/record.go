@@ -82,9 +82,15 @@ type Located struct {
 	At journal.Position
 }
 
+// DroppedFrom reports whether it is a tombstone, which may represent records at or
+// behind from.
+func (l *Located) DroppedFrom(from journal.Position) bool {
+	return l.Shard == format.TombstoneShard && l.At+journal.Position(format.FrameSize(len(l.Payload))) > from
+}
+
 // Records yields the records of one segment from from on, as long as they are
-// wanted. It stops at the seal, or, in the last segment, at the limit. number is
-// that of the next record; zero is not known yet.
+// wanted, and a tombstone that reaches behind from. It stops at the seal, or, in the
+// last segment, at the limit. number is that of the next record; zero is not known yet.
 func (s *Scanner) Records(number *uint64, from journal.Position, yield func(Located, error) bool) (wanted bool, err error) {
 	for s.off < s.limit {
 		off := s.off
@@ -104,7 +110,7 @@ func (s *Scanner) Records(number *uint64, from journal.Position, yield func(Loca
 		}
 		for at, f := range format.Frames(b) {
 			rec := Located{f, s.seg.Position(off + uint64(at))}
-			if rec.At >= from && !yield(rec, nil) {
+			if (rec.At >= from || rec.DroppedFrom(from)) && !yield(rec, nil) {
 				return false, nil
 			}
 		}
