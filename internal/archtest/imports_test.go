@@ -62,6 +62,8 @@ var pkgRules = map[string]pkgRule{
 	"queue/state":   {may: []string{"machine", "ordering", "invariant", "queue/entries", "queue/order", "queue/lease", "queue/record", "queue/session"}, never: pure},
 	"queue/session": {may: []string{"machine", "ordering", "queue/entries", "queue/order", "queue/lease"}, never: pure},
 
+	"policy/admission": {may: []string{"policy"}, never: pure},
+
 	// The parts of the filter language. None imports filter.
 	"filter/value": {may: []string{"amqp/codec"}, never: pure},
 
@@ -79,7 +81,7 @@ var pkgRules = map[string]pkgRule{
 	"queueserver/arrivals": {may: []string{"queue", "journal"}, never: pure},
 	"queueserver/recall":   {may: []string{"queue"}, never: pure},
 
-	"monitor": {may: []string{"queueserver", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
+	"monitor": {may: []string{"queueserver", "queue", "policy", "policy/admission", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
 		may:   []string{"broker/*", "queueserver", "queue", "stream", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
 		never: []string{"net", "os"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/policy/admission"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
@@ -23,13 +24,13 @@ type monitor struct {
 	onDue                  func() // called when one of them becomes true
 
 	policy   *policy.Policy
-	admitter *policy.Admitter
+	admitter *admission.Admitter
 	limits   bool // the policy has limits of admission
 	meter    *objective.Meter
 	done     objective.Rate        // messages that were completed or removed
-	requests []policy.AdmitRequest // that were admitted last
+	requests []admission.AdmitRequest // that were admitted last
 	// evicted are the messages that are evicted for requests, by class.
-	evicted []policy.Eviction
+	evicted []admission.Eviction
 
 	saturated bool // when last measured
 
@@ -87,7 +88,7 @@ func New(log *slog.Logger) queueserver.NewMonitor {
 
 func newMonitor(p *policy.Policy) *monitor {
 	return &monitor{
-		policy: p, admitter: policy.NewAdmitter(p), limits: hasLimits(p), meter: objective.NewMeter(measured(p)),
+		policy: p, admitter: admission.NewAdmitter(p), limits: hasLimits(p), meter: objective.NewMeter(measured(p)),
 		onDue: func() {},
 	}
 }
@@ -160,7 +161,7 @@ func (m *monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]qu
 	}
 	for i := range as {
 		a := &as[i]
-		m.requests = append(m.requests, policy.AdmitRequest{
+		m.requests = append(m.requests, admission.AdmitRequest{
 			Classification: policy.Classification{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
 			Bytes:          int64(a.Body.Size) + queue.MessageOverhead,
 		})
@@ -174,7 +175,7 @@ func (m *monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]qu
 	for _, e := range d.Evict {
 		before := len(seqs)
 		seqs = toEvict(q, e, seqs)
-		m.evicted = append(m.evicted, policy.Eviction{Class: e.Class, Depth: policy.Depth{Count: int64(len(seqs) - before)}})
+		m.evicted = append(m.evicted, admission.Eviction{Class: e.Class, Depth: policy.Depth{Count: int64(len(seqs) - before)}})
 	}
 	return seqs, nil
 }
@@ -187,7 +188,7 @@ func (m *monitor) AdmitCanceled(time.Time, []queue.Arrival) {
 }
 
 // toEvict appends the oldest messages of a class until enough would be removed.
-func toEvict(q *queue.Queue, e policy.Eviction, seqs []queue.SeqNo) []queue.SeqNo {
+func toEvict(q *queue.Queue, e admission.Eviction, seqs []queue.SeqNo) []queue.SeqNo {
 	var removed policy.Depth
 	for seq, body := range q.OldestOf(queue.Class(e.Class)) {
 		if removed.Count >= e.Count && removed.Bytes >= e.Bytes {
@@ -200,7 +201,7 @@ func toEvict(q *queue.Queue, e policy.Eviction, seqs []queue.SeqNo) []queue.SeqN
 	return seqs
 }
 
-// depths implements policy.Depths for a queue.
+// depths implements admission.Depths for a queue.
 type depths struct {
 	q       *queue.Queue
 	leaving float64

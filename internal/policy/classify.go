@@ -51,7 +51,7 @@ func (p *Policy) Classify(e *filter.Envelope) Classification {
 // UnknownPriority reports whether a message with that classification has a property
 // Priority that is no level, and no class has matched it: the sender's priority is lost.
 func (p *Policy) UnknownPriority(m *message.Message, v Classification) bool {
-	if c := p.class(v.Class); c != nil && c.when != nil {
+	if c := p.Class(v.Class); c != nil && c.when != nil {
 		return false // the condition may have used the value
 	}
 	asked, ok := m.Property(PriorityProperty)
@@ -121,7 +121,7 @@ func (p *Policy) keyOf(e *filter.Envelope) string {
 func (p *Policy) Why(e *filter.Envelope) string {
 	v := p.Classify(e)
 	var b strings.Builder
-	c := p.class(v.Class)
+	c := p.Class(v.Class)
 	request, isReply := inherited(e.Message)
 	switch {
 	case isReply && c != nil && strings.EqualFold(c.Name, request.Class) && p.first(e) != int(v.Class)-1:

@@ -56,7 +56,7 @@ func (p *Policy) limits() []string {
 	}
 	describe(p.KeyDefaults, "every key")
 	for _, s := range p.Keys {
-		describe(s.inherit(p.KeyDefaults), fmt.Sprintf("key %q", s.Key))
+		describe(s.Inherit(p.KeyDefaults), fmt.Sprintf("key %q", s.Key))
 	}
 	return t
 }

@@ -29,7 +29,7 @@ func (p *Policy) Order() ordering.Order {
 	}
 	o.DefaultShare = p.KeyDefaults.machine()
 	for _, s := range p.Keys {
-		o.Shares = append(o.Shares, s.inherit(p.KeyDefaults).machine())
+		o.Shares = append(o.Shares, s.Inherit(p.KeyDefaults).machine())
 	}
 	return o
 }
@@ -68,8 +68,8 @@ func cut[T comparable](all []T) []T {
 	return all[:n:n]
 }
 
-// inherit sets the unset fields of a share to the defaults.
-func (s Share) inherit(d Share) Share {
+// Inherit sets the unset fields of a share to the defaults.
+func (s Share) Inherit(d Share) Share {
 	if s.Weight == 0 {
 		s.Weight = d.Weight
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
+var noon = time.Unix(1_800_000_000, 0)
+
 func TestOrder(t *testing.T) {
 	o := parse(t, shop).Order()
 	want := ordering.Order{

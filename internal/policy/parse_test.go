@@ -198,7 +198,6 @@ func FuzzParse(f *testing.F) {
 		if d := Diff(p, p); len(d) > 0 {
 			t.Fatalf("differs from itself: %q", d)
 		}
-		NewAdmitter(p).Admit(time.Unix(1, 0), []AdmitRequest{{Classification: Classification{Class: 1, Key: "k"}, Bytes: 1}}, new(tally))
 	})
 }
 

@@ -97,16 +97,25 @@ type Alerts struct {
 // ClassName returns the name of a class by its number; empty for zero and for
 // numbers that the policy does not have.
 func (p *Policy) ClassName(class uint8) string {
-	if c := p.class(class); c != nil {
+	if c := p.Class(class); c != nil {
 		return c.Name
 	}
 	return ""
 }
 
-// class returns a class by its number, nil if there is none.
-func (p *Policy) class(n uint8) *Class {
+// Class returns a class by its number, nil if there is none.
+func (p *Policy) Class(n uint8) *Class {
 	if n == 0 || int(n) > len(p.Classes) {
 		return nil
 	}
 	return &p.Classes[n-1]
+}
+
+// Rank returns the level of a class. One without a fixed level counts as the default
+// level, which most of its messages have.
+func (c *Class) Rank() uint8 {
+	if c.LevelFromMessage {
+		return noPriority
+	}
+	return c.Level
 }

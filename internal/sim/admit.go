@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/policy/admission"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
@@ -98,7 +99,7 @@ func (x *sendOp) fresh(id queueserver.ID, q *modelQueue, ms []*modelMessage) (fr
 func (d *modelAdmitter) ask(now time.Time, q *queue.Queue, as []queue.Arrival) (evict []queue.SeqNo, refused bool) {
 	d.asks = nil
 	for _, a := range as {
-		d.asks = append(d.asks, policy.AdmitRequest{
+		d.asks = append(d.asks, admission.AdmitRequest{
 			Classification: policy.Classification{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
 			Bytes:          int64(a.Body.Size),
 		})

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/policy/admission"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -52,15 +52,15 @@ func (d depth) size(ms []*modelMessage) (n int64) {
 // modelAdmitter is the admission control of one queue, the real one and the
 // model's.
 type modelAdmitter struct {
-	real    *policy.Admitter
-	asks    []policy.AdmitRequest // the latest requests to the real one
+	real    *admission.Admitter
+	asks    []admission.AdmitRequest // the latest requests to the real one
 	rules   *rules
 	classes map[string]*bucket
 	keys    map[string]*bucket
 }
 
 func newModelAdmitter(r *rules) *modelAdmitter {
-	return &modelAdmitter{real: policy.NewAdmitter(r.real), rules: r, classes: map[string]*bucket{}, keys: map[string]*bucket{}}
+	return &modelAdmitter{real: admission.NewAdmitter(r.real), rules: r, classes: map[string]*bucket{}, keys: map[string]*bucket{}}
 }
 
 // replace changes the policy. A rate that stays the same stays used up.

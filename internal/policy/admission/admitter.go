@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package admission
 
 import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/policy"
 )
 
 // AdmitRequest is one message to be admitted.
 type AdmitRequest struct {
-	Classification
+	policy.Classification
 	Bytes int64
 }
 
@@ -36,19 +38,19 @@ type Refusal struct {
 // at least Count of them and at least Bytes are removed.
 type Eviction struct {
 	Class uint8
-	Depth
+	policy.Depth
 }
 
 // Admitter admits messages to a queue or rejects them. It belongs to one goroutine
 // at a time. Its memory is that of the classes and of the fair keys whose rate
 // was used recently.
 type Admitter struct {
-	policy  *Policy
-	classes []*bucket          // by class number; nil has no rate
-	keys    map[string]*bucket // those that are not full
-	shares  map[string]Rate    // of the keys that the policy names
-	sweepAt int                // number of keys at which those with full buckets are dropped
-	limited bool               // there are limits of depth
+	policy  *policy.Policy
+	classes []*bucket              // by class number; nil has no rate
+	keys    map[string]*bucket     // those that are not full
+	shares  map[string]policy.Rate // of the keys that the policy names
+	sweepAt int                    // number of keys at which those with full buckets are dropped
+	limited bool                   // there are limits of depth
 
 	claims []claim // of the batch that is being checked
 	batch  batch
@@ -66,18 +68,18 @@ type claim struct {
 const leastSweep = 64
 
 // NewAdmitter returns the admitter of a policy.
-func NewAdmitter(p *Policy) *Admitter {
+func NewAdmitter(p *policy.Policy) *Admitter {
 	g := &Admitter{keys: map[string]*bucket{}, sweepAt: leastSweep}
 	g.Replace(p)
 	return g
 }
 
 // Replace changes the policy. A rate that stays the same keeps what was used of it.
-func (g *Admitter) Replace(p *Policy) {
+func (g *Admitter) Replace(p *policy.Policy) {
 	old, oldPolicy := g.classes, g.policy
 	g.policy = p
 	g.classes = make([]*bucket, len(p.Classes)+1)
-	g.limited = p.Watermarks != (Depth{})
+	g.limited = p.Watermarks != (policy.Depth{})
 	for i, c := range p.Classes {
 		g.limited = g.limited || c.MaxMessages > 0 || c.MaxBytes > 0
 		for j, b := range old {
@@ -86,9 +88,9 @@ func (g *Admitter) Replace(p *Policy) {
 			}
 		}
 	}
-	g.shares = make(map[string]Rate, len(p.Keys))
+	g.shares = make(map[string]policy.Rate, len(p.Keys))
 	for _, s := range p.Keys {
-		g.shares[s.Key] = s.inherit(p.KeyDefaults).Rate
+		g.shares[s.Key] = s.Inherit(p.KeyDefaults).Rate
 	}
 	for key, b := range g.keys {
 		if b.rate != g.keyRate(key) {
@@ -123,7 +125,7 @@ func (g *Admitter) Admit(now time.Time, requests []AdmitRequest, d Depths) Decis
 
 // addClaims adds what a message needs of its rates.
 func (g *Admitter) addClaims(now time.Time, a AdmitRequest) {
-	if c := g.policy.class(a.Class); c != nil && c.Rate.PerSecond() > 0 {
+	if c := g.policy.Class(a.Class); c != nil && c.Rate.PerSecond() > 0 {
 		if g.classes[a.Class] == nil {
 			g.classes[a.Class] = newBucket(now, c.Rate)
 		}
@@ -151,9 +153,9 @@ func (g *Admitter) touch(now time.Time, c claim) {
 }
 
 // keyRate returns the rate of a fair key; without fair keys there is none.
-func (g *Admitter) keyRate(key string) Rate {
+func (g *Admitter) keyRate(key string) policy.Rate {
 	if g.policy.FairKey == "" {
-		return Rate{}
+		return policy.Rate{}
 	}
 	if r, ok := g.shares[key]; ok {
 		return r

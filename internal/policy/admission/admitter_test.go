@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package admission
 
 import (
 	"fmt"
@@ -9,16 +9,41 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/policy"
 )
+
+// parse returns the policy of a text.
+func parse(t testing.TB, text string) *policy.Policy {
+	t.Helper()
+	p, err := policy.Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("parse %s: %v", text, err)
+	}
+	return p
+}
 
 var noon = time.Unix(1_800_000_000, 0)
 
 func asks(n int, class, level uint8, key string, bytes int64) []AdmitRequest {
 	all := make([]AdmitRequest, n)
 	for i := range all {
-		all[i] = AdmitRequest{Classification{class, level, key}, bytes}
+		all[i] = AdmitRequest{policy.Classification{Class: class, Level: level, Key: key}, bytes}
 	}
 	return all
+}
+
+// Whatever is accepted as a policy can admit a message.
+func FuzzAdmit(f *testing.F) {
+	f.Add([]byte(`{"fairKey": "tenant", "keys": [{"key": "k", "rate": "100/s"}], "watermarks": {"depth": 1, "bytes": "1KiB"},
+		"classes": [{"name": "free", "level": "low", "rate": "5/s", "maxMessages": 1, "overflow": "evict"}]}`))
+	f.Add([]byte(`{"discipline":"aging","aging":{"interval":"1m","maxLevel":9},"classes":[{"name":"a","level":"9"}]}`))
+	f.Add([]byte(`{"classes":[null,{"name":null,"level":1e2,"when":"","rate":5}],"keys":[{}]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if p, err := policy.Parse(raw); err == nil {
+			NewAdmitter(p).Admit(time.Unix(1, 0), asks(1, 1, 0, "k", 1), new(tally))
+		}
+	})
 }
 
 func TestRateOfAClass(t *testing.T) {
@@ -94,7 +119,7 @@ func TestRefund(t *testing.T) {
 func TestRateHolds(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		rate := Rate{float64(1 + random.IntN(50)), []time.Duration{time.Second, time.Minute}[random.IntN(2)]}
+		rate := policy.Rate{Count: float64(1 + random.IntN(50)), Per: []time.Duration{time.Second, time.Minute}[random.IntN(2)]}
 		g := NewAdmitter(parse(t, fmt.Sprintf(`{"classes": [{"name": "a", "rate": "%v"}]}`, rate)))
 		now, sent, largest := noon, 0.0, 0
 		for range 500 {
@@ -150,8 +175,8 @@ func TestLimitOfAClass(t *testing.T) {
 		batch []AdmitRequest
 		want  []Eviction
 	}{
-		{"two of e", asks(2, 2, 3, "", 10), []Eviction{{2, Depth{2, 0}}}},
-		{"a large one of e", asks(1, 2, 3, "", 80), []Eviction{{2, Depth{1, 10}}}},
+		{"two of e", asks(2, 2, 3, "", 10), []Eviction{{2, policy.Depth{Count: 2, Bytes: 0}}}},
+		{"a large one of e", asks(1, 2, 3, "", 80), []Eviction{{2, policy.Depth{Count: 1, Bytes: 10}}}},
 	} {
 		got := g.Admit(noon, tt.batch, &d)
 		if !got.OK() || !reflect.DeepEqual(got.Evict, tt.want) {
@@ -201,7 +226,7 @@ func TestWatermark(t *testing.T) {
 		got := g.Admit(noon, asks(1, tt.class, tt.level, "", 1), tt.depths)
 		var want []Eviction
 		if tt.count > 0 {
-			want = []Eviction{{uint8(tt.evicted), Depth{int64(tt.count), 0}}}
+			want = []Eviction{{uint8(tt.evicted), policy.Depth{Count: int64(tt.count), Bytes: 0}}}
 		}
 		if got.OK() == tt.refused || !reflect.DeepEqual(got.Evict, want) {
 			t.Errorf("%s: refusal %+v, evict %+v; want refused %t, evict %+v", tt.name, got.Refusal, got.Evict, tt.refused, want)

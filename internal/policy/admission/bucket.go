@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package admission
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/policy"
+)
 
 // bucket is a token bucket. A full bucket admits a batch that is larger than the burst
 // and then has a negative number of tokens: otherwise such a batch could never be sent.
 type bucket struct {
 	tokens float64 // may be negative
 	at     time.Time
-	rate   Rate
+	rate   policy.Rate
 	wanted float64 // by the batch that is being checked
 }
 
-func newBucket(now time.Time, r Rate) *bucket { return &bucket{tokens: r.Burst(), at: now, rate: r} }
+func newBucket(now time.Time, r policy.Rate) *bucket {
+	return &bucket{tokens: r.Burst(), at: now, rate: r}
+}
 
 // refill adds the tokens since the last time. An earlier time than that adds none.
 func (b *bucket) refill(now time.Time) {
