@@ -163,14 +163,15 @@ func plain(err error) error {
 func (h *shardSim) drop() {
 	id := h.anyEntity().ID
 	var want error
+	var ended []*consumer // by it
 	h.do(fmt.Sprint("drop ", id), func() {
 		if h.entities[id] == nil {
 			want = queueserver.ErrNoEntity
 		}
 	}, func(o *op) error {
 		return queueserver.Post(h.s, queueserver.Drop{IDs: []queueserver.ID{id}}, func(_ struct{}, err error) {
-			for _, c := range h.consumers {
-				if c.id == id && c.ending && err == nil {
+			for _, c := range ended {
+				if c.ending && err == nil {
 					h.w.failf("%v: its queue was dropped and it was not notified", c.place)
 				}
 			}
@@ -194,6 +195,7 @@ func (h *shardSim) drop() {
 		for _, c := range h.consumers {
 			if c.id == id && !c.over {
 				c.over, c.ending = true, true // it is notified when the drop is durable
+				ended = append(ended, c)
 			}
 		}
 	})

@@ -33,6 +33,7 @@ type consumer struct {
 	nonce     uint64 // of the latest delivery
 	over      bool
 	ending    bool // over, and to be notified of it
+	granted   int  // version in which its session was granted
 	gives     bool // releases what is recalled
 }
 

@@ -70,6 +70,7 @@ func (h *shardSim) sessionAnswered(c *consumer, id queueserver.ConsumerID, l que
 	if h.seeking[id] != nil || c.want.Session != l {
 		w.failf("%v: session %q was not granted before the answer", c.place, l.ID)
 	}
+	h.noteReported(c.granted)
 	c.consumer = id
 	h.mark(func() { h.allowMore(c, 3) })
 }
@@ -82,6 +83,7 @@ func (o *observer) SessionGranted(_ time.Time, id queueserver.ConsumerID, l queu
 	}
 	delete(o.h.seeking, id)
 	o.h.granting++
+	x.c.granted = o.h.version() - 1 // it may have its session by that
 	o.h.sessionGranted(x.c, l, x.name, until)
 }
 
