@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/triagemq/triagemq/internal/admin/schema"
 )
 
 // The parts of an OpenAPI document that we use.
@@ -40,24 +42,24 @@ type (
 		Right      string                 `json:"x-right,omitzero"` // that the caller needs
 	}
 	openParameter struct {
-		Name        string  `json:"name"`
-		In          string  `json:"in"`
-		Required    bool    `json:"required,omitzero"`
-		Description string  `json:"description,omitzero"`
-		Schema      *schema `json:"schema"`
+		Name        string         `json:"name"`
+		In          string         `json:"in"`
+		Required    bool           `json:"required,omitzero"`
+		Description string         `json:"description,omitzero"`
+		Schema      *schema.Schema `json:"schema"`
 	}
 	content struct {
 		Content map[string]media `json:"content"`
 	}
 	media struct {
-		Schema *schema `json:"schema"`
+		Schema *schema.Schema `json:"schema"`
 	}
 	response struct {
 		Description string           `json:"description"`
 		Content     map[string]media `json:"content,omitempty"`
 	}
 	components struct {
-		Schemas  schemas                   `json:"schemas"`
+		Schemas  map[string]*schema.Schema `json:"schemas"`
 		Security map[string]securityScheme `json:"securitySchemes"`
 	}
 	securityScheme struct {
@@ -71,6 +73,7 @@ type (
 
 // describe makes the document from the table of routes.
 func (a *api) describe() []byte {
+	ss := newSchemas()
 	d := document{
 		OpenAPI: "3.1.0",
 		Info: info{Title: "TriageMQ", Version: "1", Description: "Administration of a broker and its messages. " +
@@ -78,7 +81,7 @@ func (a *api) describe() []byte {
 		Servers:  []server{{apiRoot}},
 		Security: []map[string][]string{{"sas": {}}, {"basic": {}}},
 		Paths:    map[string]map[string]operation{},
-		Components: components{Schemas: schemas{}, Security: map[string]securityScheme{
+		Components: components{Schemas: ss.ByName, Security: map[string]securityScheme{
 			"sas": {Type: "apiKey", In: "header", Name: "Authorization",
 				Description: "A shared access signature: SharedAccessSignature sr=…&sig=…&se=…&skn=…"},
 			"basic": {Type: "http", Scheme: "basic", Description: "The name of a rule as user and one of its keys as password."},
@@ -89,7 +92,7 @@ func (a *api) describe() []byte {
 		if d.Paths[rt.path] == nil {
 			d.Paths[rt.path] = map[string]operation{}
 		}
-		d.Paths[rt.path][strings.ToLower(rt.method)] = rt.operation(d.Components.Schemas)
+		d.Paths[rt.path][strings.ToLower(rt.method)] = rt.operation(ss)
 	}
 	b, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
@@ -100,30 +103,30 @@ func (a *api) describe() []byte {
 
 var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
 
-func (rt *route) operation(ss schemas) operation {
+func (rt *route) operation(ss *schema.Set) operation {
 	op := operation{ID: rt.id, Summary: rt.summary, Tags: []string{strings.Split(rt.path, "/")[1]}, Responses: map[string]response{}}
 	for _, m := range pathParameter.FindAllStringSubmatch(rt.path, -1) {
-		s := &schema{Type: "string"}
+		s := &schema.Schema{Type: "string"}
 		if m[1] == "seq" {
-			s = &schema{Type: "integer", Minimum: new(int)}
+			s = &schema.Schema{Type: "integer", Minimum: new(int)}
 		}
 		op.Parameters = append(op.Parameters, openParameter{Name: m[1], In: "path", Required: true, Schema: s})
 	}
 	for _, p := range rt.query {
-		op.Parameters = append(op.Parameters, openParameter{Name: p.name, In: "query", Description: p.about, Schema: &schema{Type: p.kind}})
+		op.Parameters = append(op.Parameters, openParameter{Name: p.name, In: "query", Description: p.about, Schema: &schema.Schema{Type: p.kind}})
 	}
 	if rt.body != nil {
-		op.Body = &content{inJSON(ss.of(reflect.TypeOf(rt.body)))}
+		op.Body = &content{inJSON(ss.Of(reflect.TypeOf(rt.body)))}
 	}
 	success := response{Description: "Success."}
 	if rt.result != nil {
-		success.Content = inJSON(ss.of(reflect.TypeOf(rt.result)))
+		success.Content = inJSON(ss.Of(reflect.TypeOf(rt.result)))
 	}
 	op.Responses[strconv.Itoa(max(rt.status, http.StatusOK))] = success
 	if rt.method == http.MethodPut && strings.HasPrefix(rt.id, "put") {
 		op.Responses[strconv.Itoa(http.StatusCreated)] = success
 	}
-	op.Responses["default"] = response{Description: "An error.", Content: inJSON(ss.of(reflect.TypeFor[failure]()))}
+	op.Responses["default"] = response{Description: "An error.", Content: inJSON(ss.Of(reflect.TypeFor[failure]()))}
 	if rt.right == 0 {
 		op.Security = &[]map[string][]string{}
 	} else {
@@ -132,4 +135,4 @@ func (rt *route) operation(ss schemas) operation {
 	return op
 }
 
-func inJSON(s *schema) map[string]media { return map[string]media{"application/json": {s}} }
+func inJSON(s *schema.Schema) map[string]media { return map[string]media{"application/json": {s}} }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/admin/schema"
 )
 
 // checkAnswer compares an answer with what the document says about the
@@ -44,18 +46,18 @@ func (r *rig) checkAnswer(req *http.Request, got answered) {
 		r.t.Errorf("%s answered %d %q: %v", pattern, got.status, got.body, err)
 		return
 	}
-	for _, fault := range r.doc.Components.Schemas.check(says.Content["application/json"].Schema, value, "body") {
+	for _, fault := range check(r.doc.Components.Schemas, says.Content["application/json"].Schema, value, "body") {
 		r.t.Errorf("%s: %s", pattern, fault)
 	}
 }
 
 // check reports how a value differs from a schema.
-func (ss schemas) check(s *schema, value any, at string) []string {
+func check(ss map[string]*schema.Schema, s *schema.Schema, value any, at string) []string {
 	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 		if ss[name] == nil {
 			return []string{at + ": no schema " + name}
 		}
-		return ss.check(ss[name], value, at)
+		return check(ss, ss[name], value, at)
 	}
 	wrong := func() []string { return []string{fmt.Sprintf("%s is %v, not a %s", at, value, s.Type)} }
 	var faults []string
@@ -73,9 +75,9 @@ func (ss schemas) check(s *schema, value any, at string) []string {
 		for name, v := range m {
 			switch {
 			case s.Properties[name] != nil:
-				faults = append(faults, ss.check(s.Properties[name], v, at+"."+name)...)
+				faults = append(faults, check(ss, s.Properties[name], v, at+"."+name)...)
 			case s.Additional != nil:
-				faults = append(faults, ss.check(s.Additional, v, at+"."+name)...)
+				faults = append(faults, check(ss, s.Additional, v, at+"."+name)...)
 			default:
 				faults = append(faults, at+"."+name+" is not in the document")
 			}
@@ -86,7 +88,7 @@ func (ss schemas) check(s *schema, value any, at string) []string {
 			return wrong()
 		}
 		for i, v := range list {
-			faults = append(faults, ss.check(s.Items, v, fmt.Sprintf("%s[%d]", at, i))...)
+			faults = append(faults, check(ss, s.Items, v, fmt.Sprintf("%s[%d]", at, i))...)
 		}
 	case "string":
 		text, ok := value.(string)
@@ -137,14 +139,14 @@ func TestDocumentAndHandlersAgree(t *testing.T) {
 }
 
 func TestSchemaNoticesWhatDiffers(t *testing.T) {
-	ss := schemas{}
-	ref := ss.of(reflect.TypeFor[Sent]())
+	ss := newSchemas()
+	ref := ss.Of(reflect.TypeFor[Sent]())
 	for body, want := range map[string]int{`{"sent":1}`: 0, `{}`: 1, `{"sent":"1"}`: 1, `{"sent":1,"more":2}`: 1, `[]`: 1} {
 		var v any
 		if err := json.Unmarshal([]byte(body), &v); err != nil {
 			t.Fatal(err)
 		}
-		if got := ss.check(ref, v, "body"); len(got) != want {
+		if got := check(ss.ByName, ref, v, "body"); len(got) != want {
 			t.Errorf("%s: faults %q, want %d", body, got, want)
 		}
 	}

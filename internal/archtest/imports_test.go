@@ -137,6 +137,8 @@ var pkgRules = map[string]pkgRule{
 		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "filter/*", "policy", "objective", "budget", "limits", "web"},
 	},
 
+	"admin/schema": {never: pure},
+
 	// Assembly.
 	"config":             {may: []string{"entity"}},
 	"apply":              {may: []string{"config", "entity"}, never: pure},
