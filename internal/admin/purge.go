@@ -43,6 +43,9 @@ func purge(c *call, addr string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if most == 0 && q.Get("max") != "" {
+		return Removed{}, nil // to the broker it would mean all
+	}
 	from, err := c.from()
 	if err != nil {
 		return nil, err

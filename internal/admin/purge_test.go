@@ -42,6 +42,8 @@ func TestPurgeRemovesWhatIsChosen(t *testing.T) {
 	purge("from=591", Removed{Removed: 7})
 	purge("filter=n+%3C+20&before=2001-01-01T00:00:00Z", Removed{})
 	purge("before=0001-01-01T00:00:00Z", Removed{}) // the zero time, which is not the same as none
+	purge("filter=n+%3C+20&max=0", Removed{})
+	purge("max=0", Removed{}) // which is not the same as no limit
 	purge("filter=n+%3C+20", Removed{Removed: 5})
 	purge("filter=missing+%3D+1", Removed{})
 	if c := r.counts("q"); c.Active != 571 || c.Locked != 1 {
