@@ -164,6 +164,7 @@ func (h *shardSim) drop() {
 	id := h.anyEntity().ID
 	var want error
 	var ended []*consumer // by it
+	waiting := make(map[queueserver.ConsumerID]*seeking)
 	h.do(fmt.Sprint("drop ", id), func() {
 		if h.entities[id] == nil {
 			want = queueserver.ErrNoEntity
@@ -173,6 +174,11 @@ func (h *shardSim) drop() {
 			for _, c := range ended {
 				if c.ending && err == nil {
 					h.w.failf("%v: its queue was dropped and it was not notified", c.place)
+				}
+			}
+			for waiter, x := range waiting {
+				if h.seeking[waiter] == x && err == nil {
+					h.w.failf("%v: its queue was dropped, and consumer %d waits for a session", x.c.place, waiter)
 				}
 			}
 			h.expect(o, err, want)
@@ -196,6 +202,11 @@ func (h *shardSim) drop() {
 			if c.id == id && !c.over {
 				c.over, c.ending = true, true // it is notified when the drop is durable
 				ended = append(ended, c)
+			}
+		}
+		for waiter, x := range h.seeking {
+			if x.c.id == id {
+				waiting[waiter] = x
 			}
 		}
 	})
