@@ -118,7 +118,7 @@ run_suite() {
 		# shellcheck disable=SC2046 # one argument for each package
 		go_tests unit . -race -shuffle=on -timeout 30m $(go list ./... | grep -v "^$(go list -m)/test/")
 		# What has fewer rounds with the race detector, in full.
-		go_tests unit/full . -shuffle=on -timeout 30m ./internal/queue/... ./internal/journal/... ./internal/sim
+		go_tests unit/full . -shuffle=on -timeout 30m ./internal/queue/... ./internal/journal/... ./internal/queueserver ./internal/sim
 	elif [[ -x $dir/run.sh ]]; then
 		own_runner "$suite" "$dir"
 	elif [[ -f $dir/go.mod ]]; then
