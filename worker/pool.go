@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/triagemq/triagemq/client"
+)
+
+// Pool takes messages from its sources and runs its handler for each. The fields are
+// settings: they must not change after Run was called. The zero value of each has a
+// useful meaning; only Client and Handler are required.
+type Pool struct {
+	// Client connects to the broker. It may be lazy: the pool waits for the broker.
+	Client *client.Client
+	// Name is shown by `triagemq pool list`; default: the first source. Pools of one
+	// name, in several processes, are paused and resized together.
+	Name string
+	// Source is the queue or subscription to take from; "" means the entity that the
+	// client's address names.
+	Source string
+	// Sources are several to take from as one pool, instead of Source.
+	Sources []Source
+	// Select is how to choose among several sources; default: the first that has a message.
+	Select Selection
+	// MinPriority and MaxPriority narrow what the pool takes.
+	MinPriority, MaxPriority client.Priority
+
+	// Slots is how many handlers run at a time; default 1.
+	Slots int
+	// Buffer is how many messages to fetch ahead of free slots; default none. Our own
+	// broker takes them back when another consumer can start them sooner.
+	Buffer int
+	// Handler is run for each message.
+	Handler Handler
+	// Middleware wraps the handler; the first is the outermost.
+	Middleware []Middleware
+
+	// Timeout bounds one run of the handler; default none. Its cause is ErrTimeout.
+	Timeout time.Duration
+	// Retry says when a message whose handler failed is available again; default
+	// exponential from one second to five minutes, with jitter.
+	Retry Backoff
+	// Grace is how long handlers may go on after Run's context has ended; default 30 s.
+	// Then they are cancelled and their messages handed back, which counts as no failure.
+	Grace time.Duration
+
+	// Preempt lets a message of a higher level take the place of a running one.
+	Preempt *Preemption
+	// Scale lets the number of slots follow demand, between its limits.
+	Scale *Scale
+	// Windows are the times at which the pool works, such as "Mon-Fri 19:00-07:00
+	// Europe/Berlin" or "Sat,Sun"; default always.
+	Windows []string
+	// WhenSpare has the pool work only while no other pool of the broker is fully busy.
+	WhenSpare bool
+	// LatestStart is how old the oldest message may get before the pool works outside its
+	// windows, or without spare capacity; zero: as old as may be.
+	LatestStart time.Duration
+
+	// Log gets what an operator should know; default [slog.Default].
+	Log *slog.Logger
+	// Observer is told of each step of each task; default none.
+	Observer Observer
+}
+
+// Source is one of several queues or subscriptions of a pool.
+type Source struct {
+	Entity string // see [client.Subscription]
+	Weight int    // with ByWeight: its share of the slots' turns; default 1
+}
+
+// Selection is how a pool chooses among its sources.
+type Selection uint8
+
+// The rules.
+const (
+	// ByOrder takes from the first source, in the order given, that has a message.
+	ByOrder Selection = iota
+	// ByLevel takes the message of the highest level of all sources.
+	ByLevel
+	// ByWeight takes from each in proportion to its weight, as far as it has messages.
+	ByWeight
+)
+
+// Preemption has the settings of preempting. The zero value is useful.
+type Preemption struct {
+	// MinRun is how long a task runs before it can be preempted; default not at all.
+	MinRun time.Duration
+	// Budget is how often one message can be preempted; default 10, negative: no limit.
+	Budget int
+	// Cancel ends the context of the preempted handler, with ErrPreempted as the cause, so that it
+	// saves its state and returns. Otherwise it goes on until it calls [Task.Yield].
+	Cancel bool
+}
+
+// Scale has the limits of autoscaling.
+type Scale struct {
+	Min, Max int           // slots; Min may be 0, Max is required
+	CoolDown time.Duration // from the last change to a smaller number; default one minute
+}
+
+// Status is a snapshot of a pool.
+type Status struct {
+	Name      string
+	Slots     int // wanted
+	Busy      int // handlers that run
+	Suspended int // handlers that wait in place
+	Waiting   int // messages that wait for a retry, with their locks
+	Paused    bool
+	Idle      string // why the pool does not work now: "paused", "outside its windows", …; "" if it does
+
+	Completed, Failed, DeadLettered, Preempted, HandedBack, LockLost, Panics uint64
+	SuspendedTime, LostWork                                                  time.Duration
+}
+
+// Middleware wraps a handler.
+type Middleware func(Handler) Handler
+
+// Observer is told of tasks. Its methods are called by the goroutine of the task and
+// must not block.
+type Observer interface {
+	Started(t *Task)
+	Suspended(t *Task)
+	Resumed(t *Task, after time.Duration)
+	Ended(t *Task, outcome Outcome, err error, took time.Duration)
+}
+
+// Run takes messages and runs the handler until ctx ends; then it stops gracefully. It
+// returns nil after a graceful stop, or the error that makes it useless to go on: a
+// wrong setting, or missing rights. A broker that cannot be reached and a source that does not exist yet
+// are waited for.
+func (p *Pool) Run(ctx context.Context) error { return errors.ErrUnsupported }
+
+// Pause stops taking messages, and suspends the running tasks that can be.
+func (p *Pool) Pause() {}
+
+// Resume undoes Pause.
+func (p *Pool) Resume() {}
+
+// Resize sets the number of slots; tasks above it run to their end.
+func (p *Pool) Resize(slots int) {}
+
+// Status returns the present state.
+func (p *Pool) Status() Status { return Status{} }
