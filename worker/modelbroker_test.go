@@ -38,6 +38,7 @@ type modelMessage struct {
 	client.Message
 	source   string
 	level    uint8
+	enqueued time.Time
 	failures uint32
 	holder   *client.Received // nil: available
 	done     bool
@@ -60,7 +61,8 @@ func (b *modelBroker) send(source, text string, level uint8) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.messages = append(b.messages, &modelMessage{
-		Message: client.Message{Body: []byte(text), Properties: map[string]any{}}, source: source, level: level,
+		Message: client.Message{Body: []byte(text), Properties: map[string]any{}},
+		source:  source, level: level, enqueued: time.Now(),
 	})
 	b.wake()
 	return len(b.messages) - 1
@@ -270,8 +272,16 @@ func (r *modelReceiver) Poll(ctx context.Context, limit int) ([]*client.Received
 	return got, err
 }
 
-func (r *modelReceiver) Peek(context.Context, client.SeqNo, int) ([]*client.Received, error) {
-	return nil, nil
+func (r *modelReceiver) Peek(_ context.Context, from client.SeqNo, limit int) ([]*client.Received, error) {
+	r.b.mu.Lock()
+	defer r.b.mu.Unlock()
+	var out []*client.Received
+	for n, m := range r.b.messages {
+		if number := client.SeqNo(n + 1); !m.done && number >= from && m.source == r.sources[0] && len(out) < limit {
+			out = append(out, &client.Received{Message: m.Message, SeqNo: number, Enqueued: m.enqueued})
+		}
+	}
+	return out, nil
 }
 
 // settle applies change if the lock is still there.
