@@ -19,7 +19,7 @@ func TestAbandonCountsAndReleaseDoesNot(t *testing.T) {
 		if m.DeliveryCount != 0 {
 			t.Fatalf("after releasing the count is %d, want 0", m.DeliveryCount)
 		}
-		must(t, q.Release(q.ctx, m))
+		must(t, q.Release(q.ctx, m, nil))
 	}
 	must(t, q.Abandon(q.ctx, q.take(1)[0], map[string]any{"try": "again"}))
 	m := q.take(1)[0]
@@ -28,7 +28,7 @@ func TestAbandonCountsAndReleaseDoesNot(t *testing.T) {
 	}
 	must(t, q.Abandon(q.ctx, m, nil)) // the second failure is one too many
 	dead := open(t, b.Client(), "orders", nil)
-	r, err := b.Client().Receiver(dead.ctx, client.DeadLetterQueue("strict"), nil)
+	r, err := b.Client().OpenReceiver(dead.ctx, client.DeadLetterQueue("strict"), nil)
 	must(t, err)
 	letter := take(t, dead.ctx, r, 1)[0]
 	if letter.DeadLetterReason != "MaxDeliveryCountExceeded" {
@@ -44,7 +44,7 @@ func TestDeadLetterSaysWhy(t *testing.T) {
 	q.say("bad")
 	must(t, q.DeadLetter(q.ctx, q.take(1)[0], "Unreadable", "no such format"))
 	q.none()
-	r, err := c.Receiver(q.ctx, client.DeadLetterQueue("orders"), nil)
+	r, err := c.OpenReceiver(q.ctx, client.DeadLetterQueue("orders"), nil)
 	must(t, err)
 	m := take(t, q.ctx, r, 1)[0]
 	if m.DeadLetterReason != "Unreadable" || m.DeadLetterDescription != "no such format" {
@@ -148,7 +148,7 @@ func TestMessageCanBeSettledAfterARefusal(t *testing.T) {
 	q := open(t, c, "orders", nil)
 	q.say("bad")
 	must(t, q.DeadLetter(q.ctx, q.take(1)[0], "Unreadable", ""))
-	r, err := c.Receiver(q.ctx, client.DeadLetterQueue("orders"), nil)
+	r, err := c.OpenReceiver(q.ctx, client.DeadLetterQueue("orders"), nil)
 	must(t, err)
 	m := take(t, q.ctx, r, 1)[0]
 	wantError(t, "dead-letter a dead letter", r.DeadLetter(q.ctx, m, "Unreadable", ""), client.ErrNotAllowed)

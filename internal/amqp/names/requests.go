@@ -30,6 +30,11 @@ const (
 	TokenJWT = "jwt"
 )
 
+// Uncounted makes a release of an abandon: the delivery counts as none. It is true as an
+// annotation of the state modified, or as a field of UpdateDisposition. Only our own broker
+// knows it.
+const Uncounted = "triagemq:uncounted"
+
 // Operations of $management.
 const (
 	RenewLock               = "com.microsoft:renew-lock"
