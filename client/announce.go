@@ -67,6 +67,7 @@ func (c *Client) AnnouncePool(ctx context.Context, r PoolReport) (PoolOrders, er
 	for i, s := range r.Sources {
 		sources[i] = c.entity(s)
 	}
+	c.showRights(ctx, r.Sources)
 	reply, err := c.manage(ctx, entity, names.AnnouncePool, request{fields: map[string]any{
 		names.PoolName: r.Name, names.PoolInstance: r.Instance, names.PoolSources: sources,
 		names.PoolHost: r.Host, names.PoolProcess: int64(r.Process),
@@ -87,6 +88,18 @@ func (c *Client) AnnouncePool(ctx context.Context, r PoolReport) (PoolOrders, er
 		return PoolOrders{}, fmt.Errorf("announce pool %q at %q: %w", r.Name, entity, err)
 	}
 	return poolOrders(reply), nil
+}
+
+// showRights puts tokens for entities. A source that the caller has no right to, or that
+// does not exist yet, is left out by the broker, so errors do not matter.
+func (c *Client) showRights(ctx context.Context, entities []string) {
+	conn, err := c.connection(ctx)
+	if err != nil {
+		return // the request fails likewise
+	}
+	for _, e := range entities {
+		_ = conn.authorize(ctx, c.entity(e))
+	}
 }
 
 // poolOrders reads a reply. What is missing is zero.

@@ -18,8 +18,6 @@ type (
 	PoolReport = pools.Report
 	// PoolOrders are what a pool was told to do.
 	PoolOrders = pools.Orders
-	// PoolCounts are what became of a pool's messages.
-	PoolCounts = pools.Counts
 )
 
 // Errors of pools.

@@ -274,6 +274,8 @@ func TestOddReportsAreRefused(t *testing.T) {
 		"no name":                func(r *Report) { r.Name = "" },
 		"a dot":                  func(r *Report) { r.Name = "." },
 		"two dots":               func(r *Report) { r.Name = ".." },
+		"only a slash":           func(r *Report) { r.Name = "/" },
+		"a slash after it":       func(r *Report) { r.Name = "low/" },
 		"spaces around":          func(r *Report) { r.Name = " low" },
 		"a control character":    func(r *Report) { r.Name = "low\x1b[2J" },
 		"a line break":           func(r *Report) { r.Name = "low\n" },

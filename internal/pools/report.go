@@ -19,7 +19,7 @@ var (
 	ErrInvalid = errors.New("pools: invalid")
 	// ErrNotFound means that no pool has that name.
 	ErrNotFound = errors.New("pools: no such pool")
-	// ErrTooMany means that the source, or the broker, has as many pools as it may.
+	// ErrTooMany means that the source, or the broker, has the most pools that are allowed.
 	ErrTooMany = errors.New("pools: too many")
 )
 
@@ -150,7 +150,7 @@ func (r *Report) check() error {
 // checkName refuses names that cannot be part of a URL, a metric or a line of a table.
 func checkName(name string) error {
 	switch {
-	case name == "", name == ".", name == "..", name != strings.TrimSpace(name):
+	case name == "", name == ".", name == "..", name != strings.TrimSpace(name), name != strings.Trim(name, "/"):
 		return fmt.Errorf("%w: %q cannot be the name of a pool", ErrInvalid, name)
 	}
 	return checkText("name", name)
