@@ -192,6 +192,7 @@ func TestOrdersAreLearnedAgain(t *testing.T) {
 
 	// What is ordered now wins over all that is told.
 	b.pause("low", false)
+	b.now = b.now.Add(time.Second)
 	current.Orders.Revision = math.MaxInt64
 	if a := b.announce(current); a.Orders.Paused {
 		t.Error("a report overrules an order")
