@@ -26,7 +26,7 @@ var public = []struct {
 	limit int
 }{
 	{"client", 100}, // each link can be closed in two ways, and each outcome has a method
-	{"worker", 30},
+	{"worker", 70}, // methods, outcomes and causes count too
 	{"processor", 30},
 	{"triagetest", 10},
 }
