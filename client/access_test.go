@@ -3,7 +3,6 @@
 package client_test
 
 import (
-	"context"
 	"crypto/tls"
 	"strings"
 	"testing"
@@ -30,7 +29,7 @@ func TestEveryWayIn(t *testing.T) {
 			ctx := deadline(t)
 			c, err := client.Dial(ctx, address, secure)
 			must(t, err)
-			defer c.Close(ctx)
+			defer c.Close()
 			q := open(t, c, "orders", nil)
 			q.say(name)
 			ms := q.take(1)
@@ -45,7 +44,7 @@ func TestDefaultEntity(t *testing.T) {
 	ctx := deadline(t)
 	c, err := client.Dial(ctx, b.ConnectionString()+";EntityPath=orders", nil)
 	must(t, err)
-	defer c.Close(ctx)
+	defer c.Close()
 	q := open(t, c, "", nil)
 	q.say("a")
 	wantBodies(t, q.take(1), "a")
@@ -55,11 +54,11 @@ func TestRefusals(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	ctx := deadline(t)
 	c := b.Client()
-	_, err := c.Sender(ctx, "nowhere")
+	_, err := c.OpenSender(ctx, "nowhere", nil)
 	wantError(t, "send to an unknown queue", err, client.ErrNotFound)
-	_, err = c.Receiver(ctx, "nowhere", nil)
+	_, err = c.OpenReceiver(ctx, "nowhere", nil)
 	wantError(t, "receive from an unknown queue", err, client.ErrNotFound)
-	_, err = c.Sender(ctx, client.DeadLetterQueue("orders"))
+	_, err = c.OpenSender(ctx, client.DeadLetterQueue("orders"), nil)
 	wantError(t, "send to dead letters", err, client.ErrNotAllowed)
 
 	q := open(t, c, "orders", nil)
@@ -70,8 +69,8 @@ func TestRefusals(t *testing.T) {
 
 	outsider, err := client.Dial(ctx, strings.Replace(b.ConnectionString(), "SAS_KEY_VALUE", "wrong", 1), nil)
 	must(t, err) // tokens are put for each entity
-	defer outsider.Close(ctx)
-	_, err = outsider.Sender(ctx, "orders")
+	defer outsider.Close()
+	_, err = outsider.OpenSender(ctx, "orders", nil)
 	wantError(t, "send with a wrong key", err, client.ErrUnauthorized)
 
 	_, err = client.Dial(ctx, "amqp://RootManageSharedAccessKey:wrong@127.0.0.1:"+b.Port(), nil)
@@ -84,9 +83,9 @@ func TestClosed(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	c := b.Client()
 	q := open(t, c, "orders", nil)
-	must(t, q.Sender.Close(q.ctx))
+	must(t, q.Sender.Close())
 	wantError(t, "send on a closed sender", q.Send(q.ctx, &client.Message{}), client.ErrClosed)
-	must(t, q.Receiver.Close(q.ctx))
+	must(t, q.Receiver.Close())
 	_, err := q.Receive(q.ctx, 1)
 	wantError(t, "receive on a closed receiver", err, client.ErrClosed)
 
@@ -96,9 +95,9 @@ func TestClosed(t *testing.T) {
 		_, err := waiting.Receive(waiting.ctx, 1)
 		ended <- err
 	}()
-	must(t, c.Close(q.ctx))
+	must(t, c.Close())
 	wantError(t, "receive while the client is closed", <-ended, client.ErrClosed)
-	_, err = c.Sender(q.ctx, "orders")
+	_, err = c.OpenSender(q.ctx, "orders", nil)
 	wantError(t, "open a sender on a closed client", err, client.ErrClosed)
 }
 
@@ -110,7 +109,7 @@ func TestUnreachable(t *testing.T) {
 	w := new(wire)
 	c, err := client.Dial(ctx, b.ConnectionString(), &client.Options{DialContext: w.dial, RetryTimeout: 300 * time.Millisecond})
 	must(t, err)
-	defer c.Close(context.WithoutCancel(ctx))
+	defer c.Close()
 	q := open(t, c, "orders", nil)
 	w.refuse()
 	w.cut()

@@ -33,7 +33,7 @@ func batchLimit(s *amqp.Sender) uint64 {
 	return defaultLimit
 }
 
-// pack puts messages into as few batches as the limit allows. A message that is
+// pack puts messages, which have IDs, into as few batches as the limit allows. A message that is
 // too large for a batch goes alone, as itself: the limit on single messages may
 // be higher, and the peer says so if it is not.
 func pack(ms []*Message, limit uint64) ([]*amqp.Message, error) {
@@ -41,7 +41,7 @@ func pack(ms []*Message, limit uint64) ([]*amqp.Message, error) {
 	var open *amqp.Message
 	var size uint64
 	for i, m := range ms {
-		wire, err := m.withID().encode()
+		wire, err := m.encode()
 		if err != nil {
 			return nil, fmt.Errorf("message %d: %w", i, err)
 		}

@@ -45,11 +45,11 @@ type queue struct {
 func open(t *testing.T, c *client.Client, name string, o *client.ReceiverOptions) *queue {
 	t.Helper()
 	ctx := deadline(t)
-	s, err := c.Sender(ctx, name)
+	s, err := c.OpenSender(ctx, name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.Receiver(ctx, name, o)
+	r, err := c.OpenReceiver(ctx, name, o)
 	if err != nil {
 		t.Fatal(err)
 	}

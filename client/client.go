@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -23,7 +24,8 @@ type Options struct {
 	// DialContext opens TCP connections; default [net.Dialer].
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 	// RetryTimeout is how long an operation goes on trying while the broker cannot
-	// be reached; default one minute. Negative means not at all.
+	// be reached; default one minute. Negative means not at all. A service that
+	// waits for its broker however long that takes sets it to [math.MaxInt64].
 	RetryTimeout time.Duration
 	// ReplyQueue is a queue that requires sessions, for the replies to Request
 	// on brokers without temporary nodes, such as Azure Service Bus.
@@ -55,20 +57,34 @@ type Client struct {
 	done sync.WaitGroup // the watchers of connections
 }
 
-// Dial connects to a broker. The address is a Service Bus connection string, or
-// a URL: amqp://host and amqps://host, with user:password@ for a rule's name and
-// key, or ws:// and wss:// for AMQP through a WebSocket.
+// New makes a client that connects when it is first used, so that a service may
+// start before its broker. It fails only for an address that cannot be read.
 //
-// Dial tries once; the client it returns reconnects by itself whenever it has
-// to, with growing pauses. What was in flight is then done again: messages may
-// be sent and received twice, but none is lost. ctx is for dialling only.
-func Dial(ctx context.Context, address string, o *Options) (*Client, error) {
+// The address is a Service Bus connection string, or a URL: amqp://host and
+// amqps://host, with user:password@ for a rule's name and key, or ws:// and wss://
+// for AMQP through a WebSocket.
+//
+// The client reconnects by itself whenever it has to, with growing pauses. What was
+// in flight is then done again: messages may be sent and received twice, but none is
+// lost. An operation waits for the broker for [Options.RetryTimeout], or until its
+// context ends.
+func New(address string, o *Options) (*Client, error) {
 	t, err := parseAddress(address)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{options: o.withDefaults(), target: t, live: newLazyValue[*connection]()}
-	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.life, c.end = newLifetime()
+	return c, nil
+}
+
+// Dial is New and the first connection: it tries once, and fails if the broker
+// cannot be reached or refuses the login. ctx is for dialling only.
+func Dial(ctx context.Context, address string, o *Options) (*Client, error) {
+	c, err := New(address, o)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := c.connection(ctx); err != nil {
 		c.end(ErrClosed)
 		return nil, err
@@ -76,12 +92,18 @@ func Dial(ctx context.Context, address string, o *Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connection and everything on it. Locks on messages stay until
-// they run out.
-func (c *Client) Close(ctx context.Context) error {
+// Close ends the connection and everything on it, within five seconds. Locks on
+// messages stay until they run out.
+func (c *Client) Close() error { return c.closing(c.Shutdown) }
+
+// Shutdown is Close that takes as long as ctx allows.
+func (c *Client) Shutdown(ctx context.Context) error {
 	c.end(ErrClosed)
-	var err error
-	if conn := c.live.take(); conn != nil && conn.alive() {
+	conn, err := c.live.take(ctx)
+	if err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	if conn != nil && conn.alive() {
 		err = conn.close(ctx)
 	}
 	c.done.Wait()
@@ -100,6 +122,7 @@ func (c *Client) connection(ctx context.Context) (*connection, error) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 		defer cancel()
+		defer context.AfterFunc(c.life, cancel)() // Close waits for no peer that says nothing
 		conn, socket, err := c.options.open(ctx, c.target, c.life)
 		if err != nil {
 			return nil, err

@@ -209,6 +209,18 @@ func endSession(ctx context.Context, s *amqp.Session) error {
 	return s.Close(ctx)
 }
 
+// unlessClosed passes a new link on, or closes it if its owner was closed while it
+// was attached.
+func unlessClosed(closed *atomic.Bool) func(*link, error) (*link, error) {
+	return func(l *link, err error) (*link, error) {
+		if err != nil || !closed.Load() {
+			return l, err
+		}
+		_ = l.close(l.conn.life) // no caller waits for it
+		return nil, ErrClosed
+	}
+}
+
 // openSender attaches a sender to address.
 func (c *connection) openSender(ctx context.Context, address string, o *amqp.SenderOptions) (*link, error) {
 	s, err := c.amqp.NewSession(ctx, nil)

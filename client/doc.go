@@ -3,9 +3,10 @@
 // Package client connects Go programs to a TriageMQ broker, or to any broker that
 // speaks AMQP 1.0 the way Azure Service Bus does.
 //
-// [Dial] makes a [Client]; a [Sender] sends, a [Receiver] receives and settles, a
-// [Session] does so for one session, and [Client.Request] asks and waits for the
-// answer. The Examples show each in a few lines.
+// [Dial] makes a [Client], [New] one that connects when it is first used. A [Sender]
+// sends, a [Receiver] receives and settles, a [Session] does so for one session, and
+// [Client.Request] asks and waits for the answer. The Examples show each in a few
+// lines.
 //
 // # Promise
 //
@@ -25,7 +26,8 @@
 //
 // Errors that doing it again cannot cure come back at once, as one of the Err
 // variables. Everything else counts as an outage and is waited out, for
-// [Options.RetryTimeout] at most, or until the caller's context ends.
+// [Options.RetryTimeout] at most, or until the caller's context ends. Close takes five
+// seconds at most; Shutdown as long as its context allows.
 //
 // # Concurrency
 //

@@ -17,9 +17,9 @@ func ExampleReceiverOptions_sources() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close(ctx)
+	defer c.Close()
 	for _, queue := range []string{"work", "strict"} {
-		sender, err := c.Sender(ctx, queue)
+		sender, err := c.OpenSender(ctx, queue, nil)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func ExampleReceiverOptions_sources() {
 		}
 	}
 
-	receiver, err := c.Receiver(ctx, "strict", &client.ReceiverOptions{Sources: []string{"work"}})
+	receiver, err := c.OpenReceiver(ctx, "strict", &client.ReceiverOptions{Sources: []string{"work"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func ExampleReceiverOptions_minPriority() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close(ctx)
-	sender, err := c.Sender(ctx, "work")
+	defer c.Close()
+	sender, err := c.OpenSender(ctx, "work", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func ExampleReceiverOptions_minPriority() {
 	}
 
 	for _, o := range []client.ReceiverOptions{{MinPriority: client.High}, {MaxPriority: client.Normal}} {
-		receiver, err := c.Receiver(ctx, "work", &o)
+		receiver, err := c.OpenReceiver(ctx, "work", &o)
 		if err != nil {
 			log.Fatal(err)
 		}

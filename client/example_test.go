@@ -20,9 +20,9 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close(ctx)
+	defer c.Close()
 
-	sender, err := c.Sender(ctx, "orders")
+	sender, err := c.OpenSender(ctx, "orders", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func Example() {
 		}
 	}
 
-	receiver, err := c.Receiver(ctx, "orders", nil)
+	receiver, err := c.OpenReceiver(ctx, "orders", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,8 +64,8 @@ func ExampleReceiver_Messages() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close(context.WithoutCancel(ctx))
-	sender, err := c.Sender(ctx, "orders")
+	defer c.Close()
+	sender, err := c.OpenSender(ctx, "orders", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func ExampleReceiver_Messages() {
 		}
 	}
 
-	receiver, err := c.Receiver(ctx, "orders", nil)
+	receiver, err := c.OpenReceiver(ctx, "orders", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func ExampleReceiver_Messages() {
 		}
 	}
 
-	dead, err := c.Receiver(context.WithoutCancel(ctx), client.DeadLetterQueue("orders"), nil)
+	dead, err := c.OpenReceiver(context.WithoutCancel(ctx), client.DeadLetterQueue("orders"), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -124,8 +124,8 @@ func ExampleSender_SendBatch() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close(ctx)
-	sender, err := c.Sender(ctx, "work")
+	defer c.Close()
+	sender, err := c.OpenSender(ctx, "work", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func ExampleSender_SendBatch() {
 		log.Fatal(err)
 	}
 
-	receiver, err := c.Receiver(ctx, "work", &client.ReceiverOptions{Mode: client.ReceiveAndDelete})
+	receiver, err := c.OpenReceiver(ctx, "work", &client.ReceiverOptions{Mode: client.ReceiveAndDelete})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -164,14 +164,14 @@ func ExampleClient_Request() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close(ctx)
+	defer c.Close()
 
 	// Someone, somewhere, who answers.
 	answering, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		receiver, err := c.Receiver(ctx, "work", nil)
+		receiver, err := c.OpenReceiver(ctx, "work", nil)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -208,8 +208,8 @@ func ExampleClient_NextSession() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close(ctx)
-	sender, err := c.Sender(ctx, "sessions")
+	defer c.Close()
+	sender, err := c.OpenSender(ctx, "sessions", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func ExampleClient_NextSession() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer session.Close(ctx)
+	defer session.Close()
 	for range 3 {
 		messages, err := session.Receive(ctx, 1)
 		if err != nil {
@@ -252,8 +252,8 @@ func ExampleErrNotFound() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close(ctx)
-	_, err = c.Sender(ctx, "no-such-queue")
+	defer c.Close()
+	_, err = c.OpenSender(ctx, "no-such-queue", nil)
 	fmt.Println(errors.Is(err, client.ErrNotFound))
 	// Output: true
 }
@@ -265,8 +265,8 @@ func ExampleSender_Schedule() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close(ctx)
-	sender, err := c.Sender(ctx, "orders")
+	defer c.Close()
+	sender, err := c.OpenSender(ctx, "orders", nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -33,12 +33,17 @@ func (s *lazyValue[T]) get(ctx context.Context, usable func(T) bool, open func()
 	return v, nil
 }
 
-// take removes and returns the value; zero if there is none.
-func (s *lazyValue[T]) take() T {
-	s.sem <- struct{}{}
-	defer func() { <-s.sem }()
+// take removes and returns the value; zero if there is none. It fails only when ctx
+// ends while someone opens the value.
+func (s *lazyValue[T]) take(ctx context.Context) (T, error) {
 	var zero T
+	select {
+	case s.sem <- struct{}{}:
+	case <-ctx.Done():
+		return zero, context.Cause(ctx)
+	}
+	defer func() { <-s.sem }()
 	v := s.value
 	s.value = zero
-	return v
+	return v, nil
 }

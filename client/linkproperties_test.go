@@ -61,7 +61,7 @@ func TestReceiverOfAClassOfThePolicy(t *testing.T) {
 	if got := bodies(q.take(1)); got != "f" {
 		t.Errorf("got %q, want f", got)
 	}
-	if _, err := c.Receiver(q.ctx, "plans", &client.ReceiverOptions{MinPriority: "nobody"}); !errors.Is(err, client.ErrInvalid) {
+	if _, err := c.OpenReceiver(q.ctx, "plans", &client.ReceiverOptions{MinPriority: "nobody"}); !errors.Is(err, client.ErrInvalid) {
 		t.Errorf("an unknown class: %v, want %v", err, client.ErrInvalid)
 	}
 }
@@ -70,11 +70,11 @@ func TestReceiverOfSeveralQueues(t *testing.T) {
 	c := triagetest.Start(t, ranked).Client()
 	all := client.Subscription("events", "all")
 	first, second := open(t, c, "first", nil), open(t, c, "second", nil)
-	events, err := c.Sender(first.ctx, "events")
+	events, err := c.OpenSender(first.ctx, "events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := c.Receiver(first.ctx, "first", &client.ReceiverOptions{Sources: []string{"second", all}})
+	set, err := c.OpenReceiver(first.ctx, "first", &client.ReceiverOptions{Sources: []string{"second", all}})
 	if err != nil {
 		t.Fatal(err)
 	}

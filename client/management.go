@@ -158,7 +158,7 @@ func messages(reply map[string]any) ([]*Received, error) {
 func (s *Sender) Schedule(ctx context.Context, at time.Time, ms ...*Message) ([]SeqNo, error) {
 	list := make([]any, 0, len(ms))
 	for _, m := range ms {
-		later := *m.withID()
+		later := *s.complete(m).withID()
 		later.ScheduleAt = at
 		entry, err := later.entry()
 		if err != nil {

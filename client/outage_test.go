@@ -20,6 +20,7 @@ type wire struct {
 	mu      sync.Mutex
 	conns   []net.Conn // guarded by mu
 	refuses bool       // guarded by mu
+	refused int        // guarded by mu; how often
 }
 
 func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -32,6 +33,7 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	defer w.mu.Unlock()
 	if w.refuses {
 		conn.Close()
+		w.refused++
 		return nil, syscall.ECONNREFUSED
 	}
 	w.conns = append(w.conns, conn)
@@ -43,6 +45,31 @@ func (w *wire) refuse() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuses = true
+}
+
+// admit ends refuse.
+func (w *wire) admit() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuses = false
+}
+
+// waitRefused waits until so many connections were refused.
+func (w *wire) waitRefused(t *testing.T, times int) {
+	t.Helper()
+	for ctx := deadline(t); ; {
+		w.mu.Lock()
+		enough := w.refused >= times
+		w.mu.Unlock()
+		if enough {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal("too few attempts to connect")
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // cut ends every connection, as a lost network would.
@@ -61,7 +88,7 @@ func wired(t *testing.T, b *triagetest.Broker) (*client.Client, *wire) {
 	w := new(wire)
 	c, err := client.Dial(deadline(t), b.ConnectionString(), &client.Options{DialContext: w.dial})
 	must(t, err)
-	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
+	t.Cleanup(func() { _ = c.Close() })
 	return c, w
 }
 
@@ -86,7 +113,7 @@ func TestSettleAfterTheConnectionIsLost(t *testing.T) {
 	deferred, err := q.ReceiveDeferred(q.ctx, ms[2].SeqNo)
 	must(t, err)
 	wantBodies(t, deferred, "defer")
-	r, err := c.Receiver(q.ctx, client.DeadLetterQueue("orders"), nil)
+	r, err := c.OpenReceiver(q.ctx, client.DeadLetterQueue("orders"), nil)
 	must(t, err)
 	dead := take(t, q.ctx, r, 1)
 	if dead[0].DeadLetterReason != "Lost" {
@@ -121,13 +148,13 @@ func TestCrashesLoseNothingAcknowledged(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := b.Client()
-	r, err := b.Client().Receiver(ctx, "orders", nil)
+	r, err := b.Client().OpenReceiver(ctx, "orders", nil)
 	must(t, err)
 
 	var sending sync.WaitGroup
 	sent := make(chan struct{}, senders*each) // one for each acknowledged message
 	for s := range senders {
-		sender, err := c.Sender(ctx, "orders")
+		sender, err := c.OpenSender(ctx, "orders", nil)
 		must(t, err)
 		sending.Go(func() {
 			for i := range each {
@@ -177,7 +204,7 @@ func TestSessionIsTakenUpAgain(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	c, w := wired(t, b)
 	ctx := deadline(t)
-	sender, err := b.Client().Sender(ctx, "sessions")
+	sender, err := b.Client().OpenSender(ctx, "sessions", nil)
 	must(t, err)
 	must(t, sender.Send(ctx, &client.Message{Session: "mine", Body: []byte("a")}))
 	session, err := c.NextSession(ctx, "sessions", nil)

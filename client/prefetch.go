@@ -217,7 +217,7 @@ func (a *prefetcher) recall(ctx context.Context, token amqp.UUID) bool {
 // release releases a message that the caller has not seen, and fetches another. If
 // that fails, its lock expires.
 func (a *prefetcher) release(ctx context.Context, m *Received) {
-	if err := a.r.Release(ctx, m); err != nil {
+	if err := a.r.Release(ctx, m, nil); err != nil {
 		a.r.client.options.Log.Debug("message not released", "err", err)
 	}
 	a.refill()
@@ -289,6 +289,18 @@ func (a *prefetcher) receive(ctx context.Context, limit int) ([]*Received, error
 	return out, nil
 }
 
+// poll returns what has been fetched.
+func (a *prefetcher) poll(ctx context.Context, limit int) ([]*Received, error) {
+	err := a.r.client.retry(ctx, func(*outage) error {
+		_, err := a.r.open(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("receive from %q: %w", a.r.entity, err)
+	}
+	return a.take(max(limit, 1)), nil
+}
+
 // close releases all messages, also those that are still arriving.
 func (a *prefetcher) close(ctx context.Context) {
 	a.mu.Lock()
@@ -314,7 +326,7 @@ func (a *prefetcher) close(ctx context.Context) {
 	a.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, m := range all {
-		wg.Go(func() { _ = a.r.Release(ctx, m) }) // else its lock expires
+		wg.Go(func() { _ = a.r.Release(ctx, m, nil) }) // else its lock expires
 	}
 	wg.Wait()
 }

@@ -76,7 +76,7 @@ func TestWhatIsGivenBackKeepsItsPlaceAndItsCount(t *testing.T) {
 		q.send(client.Message{Body: fmt.Appendf(nil, "%d", i), Priority: client.Low})
 	}
 	got := q.take(1) // the others are held
-	if err := q.Receiver.Close(q.ctx); err != nil {
+	if err := q.Receiver.Close(); err != nil {
 		t.Fatal(err)
 	}
 	other := open(t, c, "orders", nil)

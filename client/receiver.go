@@ -77,9 +77,9 @@ const maxCredit = 2000
 // come, so that a batch which is on its way arrives whole.
 const linger = 5 * time.Millisecond
 
-// Receiver opens a receiver; "" means the entity that the address names.
+// OpenReceiver opens a receiver; "" means the entity that the address names.
 // [DeadLetterQueue] and [Subscription] give the addresses of those.
-func (c *Client) Receiver(ctx context.Context, entity string, o *ReceiverOptions) (*Receiver, error) {
+func (c *Client) OpenReceiver(ctx context.Context, entity string, o *ReceiverOptions) (*Receiver, error) {
 	r := c.newReceiver(entity, o)
 	r.prefetch(o)
 	err := c.retry(ctx, func(*outage) error {
@@ -160,7 +160,7 @@ func (r *Receiver) open(ctx context.Context) (*link, error) {
 				return nil, err
 			}
 		}
-		l, err := r.attach(ctx, conn)
+		l, err := unlessClosed(&r.closed)(r.attach(ctx, conn))
 		if err == nil {
 			name := l.receiver.LinkName()
 			r.name.Store(&name)
@@ -174,16 +174,46 @@ func (r *Receiver) open(ctx context.Context) (*link, error) {
 // no more than limit and takes back what it asked for before it returns, so no
 // message waits unseen behind a slow receiver.
 func (r *Receiver) Receive(ctx context.Context, limit int) ([]*Received, error) {
-	select {
-	case r.sem <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := r.turn(ctx); err != nil {
+		return nil, err
 	}
-	defer func() { <-r.sem }()
+	defer r.yield()
 	if r.prefetcher != nil {
 		return r.prefetcher.receive(ctx, limit)
 	}
+	return r.fetch(ctx, limit, (*link).receive)
+}
 
+// Poll returns up to limit of the messages that the broker has now, the most urgent
+// first. It does not wait for one: none means that there is none. With Prefetch it
+// returns what has been fetched.
+func (r *Receiver) Poll(ctx context.Context, limit int) ([]*Received, error) {
+	if err := r.turn(ctx); err != nil {
+		return nil, err
+	}
+	defer r.yield()
+	if r.prefetcher != nil {
+		return r.prefetcher.poll(ctx, limit)
+	}
+	return r.fetch(ctx, limit, (*link).poll)
+}
+
+// turn waits until no other call receives; yield ends the turn.
+func (r *Receiver) turn(ctx context.Context) error {
+	select {
+	case r.sem <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (r *Receiver) yield() { <-r.sem }
+
+// fetch takes messages from the link, a new one if need be.
+func (r *Receiver) fetch(
+	ctx context.Context, limit int, from func(*link, context.Context, int) ([]*amqp.Message, error),
+) ([]*Received, error) {
 	var out []*Received
 	err := r.client.retry(ctx, func(o *outage) error {
 		l, err := r.open(ctx)
@@ -191,7 +221,7 @@ func (r *Receiver) Receive(ctx context.Context, limit int) ([]*Received, error) 
 			return err
 		}
 		o.reset(time.Now())
-		raw, err := l.receive(ctx, max(1, min(limit, maxCredit)))
+		raw, err := from(l, ctx, max(1, min(limit, maxCredit)))
 		for _, m := range raw {
 			out = append(out, r.accept(l, m))
 		}
@@ -222,14 +252,21 @@ func (r *Receiver) Messages(ctx context.Context) iter.Seq2[*Received, error] {
 	}
 }
 
-// Close ends the receiver. Messages that it locked can still be settled until
-// their locks run out.
-func (r *Receiver) Close(ctx context.Context) error {
+// Close ends the receiver, within five seconds. Messages that it locked can still be
+// settled until their locks run out.
+func (r *Receiver) Close() error { return r.client.closing(r.Shutdown) }
+
+// Shutdown is Close that takes as long as ctx allows.
+func (r *Receiver) Shutdown(ctx context.Context) error {
 	r.closed.Store(true)
 	if r.prefetcher != nil {
 		r.prefetcher.close(ctx)
 	}
-	if l := r.link.take(); l != nil && l.conn.alive() {
+	l, err := r.link.take(ctx)
+	if err != nil {
+		return fmt.Errorf("close receiver of %q: %w", r.entity, err)
+	}
+	if l != nil && l.conn.alive() {
 		return l.close(ctx)
 	}
 	return nil
@@ -271,6 +308,20 @@ func (l *link) receive(ctx context.Context, limit int) ([]*amqp.Message, error) 
 		return nil, err
 	}
 	return out, nil
+}
+
+// pollWait is how long a broker may take to send the first message that it has.
+const pollWait = 50 * time.Millisecond
+
+// poll asks for limit messages, and takes the credit back as soon as none comes.
+func (l *link) poll(ctx context.Context, limit int) ([]*amqp.Message, error) {
+	brief, cancel := context.WithTimeout(ctx, pollWait)
+	defer cancel()
+	out, err := l.receive(brief, limit)
+	if err != nil && brief.Err() != nil && ctx.Err() == nil {
+		return nil, nil
+	}
+	return out, err
 }
 
 // fill adds what arrives within the linger of the message before.

@@ -71,7 +71,7 @@ func (c *Client) Reply(ctx context.Context, to *Received, m *Message) error {
 
 // retire gives up the sender's link without closing the sender.
 func (s *Sender) retire(ctx context.Context) {
-	if l := s.link.take(); l != nil && l.conn.alive() {
+	if l, _ := s.link.take(ctx); l != nil && l.conn.alive() {
 		_ = l.close(ctx) // no caller waits for it
 		l.conn.forget(s.entity)
 	}

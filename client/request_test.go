@@ -15,7 +15,7 @@ import (
 
 // serve answers requests in capital letters until ctx ends.
 func serve(ctx context.Context, t *testing.T, c *client.Client, queue string) {
-	r, err := c.Receiver(ctx, queue, nil)
+	r, err := c.OpenReceiver(ctx, queue, nil)
 	if err != nil {
 		t.Error(err)
 		return
@@ -66,7 +66,7 @@ func TestReplyToASession(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	c, ctx := b.Client(), deadline(t)
 	q := open(t, c, "work", nil)
-	mine, err := c.Session(ctx, "replies", "me", nil)
+	mine, err := c.OpenSession(ctx, "replies", "me", nil)
 	must(t, err)
 	q.send(client.Message{ID: "q1", Body: []byte("ping"), ReplyTo: "replies", ReplyToSession: "me"})
 	request := q.take(1)[0]

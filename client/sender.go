@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/Azure/go-amqp"
 )
@@ -15,16 +16,31 @@ import (
 // Sender sends messages to one queue or topic. It is safe for concurrent use:
 // many goroutines that send at once share round trips.
 type Sender struct {
-	client *Client
-	entity string
-	link   *lazyValue[*link]
-	closed atomic.Bool
+	client  *Client
+	entity  string
+	options SenderOptions
+	link    *lazyValue[*link]
+	closed  atomic.Bool
 }
 
-// Sender opens a sender to a queue or topic; "" means the entity that the
+// SenderOptions are the settings of a sender; nil is the default.
+type SenderOptions struct {
+	// Priority is that of messages which have none of their own.
+	Priority Priority
+	// TTL is that of messages which have none of their own.
+	TTL time.Duration
+}
+
+// OpenSender opens a sender to a queue or topic; "" means the entity that the
 // address names.
-func (c *Client) Sender(ctx context.Context, entity string) (*Sender, error) {
+func (c *Client) OpenSender(ctx context.Context, entity string, o *SenderOptions) (*Sender, error) {
 	s := c.newSender(c.entity(entity))
+	if o != nil {
+		s.options = *o
+	}
+	if err := s.options.check(); err != nil {
+		return nil, fmt.Errorf("open sender to %q: %w", s.entity, err)
+	}
 	err := c.retry(ctx, func(*outage) error {
 		_, err := s.open(ctx)
 		return err
@@ -41,7 +57,7 @@ func (c *Client) newSender(entity string) *Sender {
 
 // Send sends one message and returns when the broker has made it durable.
 func (s *Sender) Send(ctx context.Context, m *Message) error {
-	wire, err := m.withID().encode()
+	wire, err := s.complete(m).encode()
 	if err != nil {
 		return fmt.Errorf("send to %q: %w", s.entity, err)
 	}
@@ -66,7 +82,11 @@ func (s *Sender) SendBatch(ctx context.Context, ms []*Message) error {
 	if err != nil {
 		return fmt.Errorf("send to %q: %w", s.entity, err)
 	}
-	batches, err := pack(ms, limit)
+	complete := make([]*Message, len(ms))
+	for i, m := range ms {
+		complete[i] = s.complete(m)
+	}
+	batches, err := pack(complete, limit)
 	if err != nil {
 		return fmt.Errorf("send to %q: %w", s.entity, err)
 	}
@@ -78,10 +98,41 @@ func (s *Sender) SendBatch(ctx context.Context, ms []*Message) error {
 	return nil
 }
 
-// Close ends the sender.
-func (s *Sender) Close(ctx context.Context) error {
+// complete returns m, or a copy of it that has what is missing: an id, and what the
+// sender's options say.
+func (s *Sender) complete(m *Message) *Message {
+	noPriority := m.Priority == "" && s.options.Priority != ""
+	noTTL := m.TTL == 0 && s.options.TTL != 0
+	if m.ID != "" && !noPriority && !noTTL {
+		return m
+	}
+	out := *m.withID()
+	if noPriority {
+		out.Priority = s.options.Priority
+	}
+	if noTTL {
+		out.TTL = s.options.TTL
+	}
+	return &out
+}
+
+// check refuses options that no message could be sent with.
+func (o *SenderOptions) check() error {
+	_, err := (&Message{Priority: o.Priority, TTL: o.TTL}).encode()
+	return err
+}
+
+// Close ends the sender, within five seconds.
+func (s *Sender) Close() error { return s.client.closing(s.Shutdown) }
+
+// Shutdown is Close that takes as long as ctx allows.
+func (s *Sender) Shutdown(ctx context.Context) error {
 	s.closed.Store(true)
-	if l := s.link.take(); l != nil && l.conn.alive() {
+	l, err := s.link.take(ctx)
+	if err != nil {
+		return fmt.Errorf("close sender to %q: %w", s.entity, err)
+	}
+	if l != nil && l.conn.alive() {
 		return l.close(ctx)
 	}
 	return nil
@@ -100,7 +151,7 @@ func (s *Sender) open(ctx context.Context) (*link, error) {
 		if err := conn.authorize(ctx, s.entity); err != nil {
 			return nil, err
 		}
-		return conn.openSender(ctx, s.entity, nil)
+		return unlessClosed(&s.closed)(conn.openSender(ctx, s.entity, nil))
 	})
 }
 

@@ -34,9 +34,9 @@ const (
 // the peer is asked again.
 const sessionWait = 30 * time.Second
 
-// Session opens the session of that id, which need not exist yet. If another
+// OpenSession opens the session of that id, which need not exist yet. If another
 // receiver has it the error is [ErrSessionLocked].
-func (c *Client) Session(ctx context.Context, entity, id string, o *ReceiverOptions) (*Session, error) {
+func (c *Client) OpenSession(ctx context.Context, entity, id string, o *ReceiverOptions) (*Session, error) {
 	return c.openSession(ctx, entity, &id, o)
 }
 

@@ -16,7 +16,7 @@ import (
 func TestSessions(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	c, ctx := b.Client(), deadline(t)
-	s, err := c.Sender(ctx, "sessions")
+	s, err := c.OpenSender(ctx, "sessions", nil)
 	must(t, err)
 	for _, m := range []client.Message{
 		{Session: "red", Body: []byte("r1")}, {Session: "blue", Body: []byte("b1")}, {Session: "red", Body: []byte("r2")},
@@ -24,7 +24,7 @@ func TestSessions(t *testing.T) {
 		must(t, s.Send(ctx, &m))
 	}
 	wantError(t, "send without a session", s.Send(ctx, &client.Message{}), client.ErrNotAllowed)
-	_, err = c.Receiver(ctx, "sessions", nil)
+	_, err = c.OpenReceiver(ctx, "sessions", nil)
 	wantError(t, "open a plain receiver", err, client.ErrNotAllowed)
 
 	ids, err := c.Sessions(ctx, "sessions")
@@ -34,12 +34,12 @@ func TestSessions(t *testing.T) {
 		t.Errorf("sessions %q", ids)
 	}
 
-	red, err := c.Session(ctx, "sessions", "red", nil)
+	red, err := c.OpenSession(ctx, "sessions", "red", nil)
 	must(t, err)
 	if red.ID() != "red" || !red.LockedUntil().After(time.Now()) {
 		t.Errorf("session %q until %v", red.ID(), red.LockedUntil())
 	}
-	_, err = c.Session(ctx, "sessions", "red", nil)
+	_, err = c.OpenSession(ctx, "sessions", "red", nil)
 	wantError(t, "open it twice", err, client.ErrSessionLocked)
 
 	next, err := c.NextSession(ctx, "sessions", nil)
@@ -57,9 +57,9 @@ func TestSessions(t *testing.T) {
 	must(t, red.SetState(ctx, []byte("half way")))
 	must(t, red.RenewSessionLock(ctx))
 	must(t, red.Complete(ctx, ms[0]))
-	must(t, red.Close(ctx))
+	must(t, red.Close())
 
-	again, err := c.Session(ctx, "sessions", "red", nil)
+	again, err := c.OpenSession(ctx, "sessions", "red", nil)
 	must(t, err)
 	if state, err := again.State(ctx); err != nil || string(state) != "half way" {
 		t.Errorf("state: %q, %v", state, err)
@@ -96,7 +96,7 @@ func TestNextSessionWaits(t *testing.T) {
 		}
 		granted <- answer{id: s.ID()}
 	}()
-	s, err := c.Sender(ctx, "sessions")
+	s, err := c.OpenSender(ctx, "sessions", nil)
 	must(t, err)
 	must(t, s.Send(ctx, &client.Message{Session: "late"}))
 	if a := <-granted; a.id != "late" || a.err != nil {
@@ -106,7 +106,7 @@ func TestNextSessionWaits(t *testing.T) {
 
 func TestPlainQueueHasNoSessions(t *testing.T) {
 	b := triagetest.Start(t, entities)
-	_, err := b.Client().Session(deadline(t), "orders", "x", nil)
+	_, err := b.Client().OpenSession(deadline(t), "orders", "x", nil)
 	if err == nil || !errors.Is(err, client.ErrNotAllowed) {
 		t.Errorf("session of a plain queue: %v, want %v", err, client.ErrNotAllowed)
 	}

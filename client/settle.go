@@ -80,13 +80,25 @@ func (r *Receiver) DeadLetter(ctx context.Context, m *Received, reason, descript
 	})
 }
 
-// Release gives a message back untouched: nothing counts against it. When the
-// connection it came over is gone, the broker offers only Abandon, which is then
-// used.
-func (r *Receiver) Release(ctx context.Context, m *Received) error {
-	return r.settle(ctx, m, outcome{status: "abandoned", onLink: func(ctx context.Context, m *Received) error {
-		return m.link.receiver.ReleaseMessage(ctx, m.raw)
-	}})
+// Release gives a message back: it becomes available at its old place, and nothing
+// counts against it. The properties, which may be nil, are merged into its own, such
+// as how far the work on it got.
+//
+// Brokers other than ours have no such thing with properties, nor after the connection
+// that the message came over is gone. They take it for Abandon, which counts.
+func (r *Receiver) Release(ctx context.Context, m *Received, properties map[string]any) error {
+	return r.settle(ctx, m, outcome{
+		status: "abandoned", properties: properties,
+		extra: map[string]any{names.Uncounted: true},
+		onLink: func(ctx context.Context, m *Received) error {
+			if len(properties) == 0 {
+				return m.link.receiver.ReleaseMessage(ctx, m.raw)
+			}
+			changes := annotations(properties)
+			changes[names.Uncounted] = true
+			return m.link.receiver.ModifyMessage(ctx, m.raw, &amqp.ModifyMessageOptions{Annotations: changes})
+		},
+	})
 }
 
 // outcome is a disposition in the two forms that it has on the wire.

@@ -3,6 +3,8 @@
 package client_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,7 +21,7 @@ func TestAbandonCountsAndReleaseDoesNot(t *testing.T) {
 		if m.DeliveryCount != 0 {
 			t.Fatalf("after releasing the count is %d, want 0", m.DeliveryCount)
 		}
-		must(t, q.Release(q.ctx, m))
+		must(t, q.Release(q.ctx, m, nil))
 	}
 	must(t, q.Abandon(q.ctx, q.take(1)[0], map[string]any{"try": "again"}))
 	m := q.take(1)[0]
@@ -28,13 +30,62 @@ func TestAbandonCountsAndReleaseDoesNot(t *testing.T) {
 	}
 	must(t, q.Abandon(q.ctx, m, nil)) // the second failure is one too many
 	dead := open(t, b.Client(), "orders", nil)
-	r, err := b.Client().Receiver(dead.ctx, client.DeadLetterQueue("strict"), nil)
+	r, err := b.Client().OpenReceiver(dead.ctx, client.DeadLetterQueue("strict"), nil)
 	must(t, err)
 	letter := take(t, dead.ctx, r, 1)[0]
 	if letter.DeadLetterReason != "MaxDeliveryCountExceeded" {
 		t.Errorf("dead letter for %q", letter.DeadLetterReason)
 	}
 	must(t, r.Complete(dead.ctx, letter))
+}
+
+// A release may carry how far the work got. It counts as no failure, also when the
+// connection that brought the message is gone, and survives a crash of the broker.
+func TestReleaseCarriesProperties(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	c, w := wired(t, b)
+	for _, queue := range []struct {
+		name string
+		lost bool
+	}{{"strict", false}, {"strict", true}, {"sessions", false}} { // a session ends with its connection
+		t.Run(fmt.Sprintf("%s, connection lost %t", queue.name, queue.lost), func(t *testing.T) {
+			ctx := deadline(t)
+			s, err := c.OpenSender(ctx, queue.name, nil)
+			must(t, err)
+			must(t, s.Send(ctx, &client.Message{Session: "s", Properties: map[string]any{"kept": "yes"}}))
+			r := receiverOf(t, ctx, c, queue.name)
+			for i := range int64(5) { // more than the queue allows failures
+				m := take(t, ctx, r, 1)[0]
+				if m.DeliveryCount != 0 || i > 0 && m.Properties["done"] != i-1 || m.Properties["kept"] != "yes" || len(m.Properties) > 2 {
+					t.Fatalf("delivery %d: count %d, properties %v", i, m.DeliveryCount, m.Properties)
+				}
+				if queue.lost {
+					w.cut()
+				}
+				must(t, r.Release(ctx, m, map[string]any{"done": i}))
+			}
+			b.Crash()
+			m := take(t, ctx, r, 1)[0]
+			if m.DeliveryCount != 0 || m.Properties["done"] != int64(4) {
+				t.Errorf("after a crash: count %d, properties %v", m.DeliveryCount, m.Properties)
+			}
+			must(t, r.Complete(ctx, m))
+			must(t, r.Close())
+		})
+	}
+}
+
+// receiverOf opens a receiver, or the session "s" of a queue that requires sessions.
+func receiverOf(t *testing.T, ctx context.Context, c *client.Client, name string) *client.Receiver {
+	t.Helper()
+	if name != "sessions" {
+		r, err := c.OpenReceiver(ctx, name, nil)
+		must(t, err)
+		return r
+	}
+	s, err := c.OpenSession(ctx, name, "s", nil)
+	must(t, err)
+	return s.Receiver
 }
 
 func TestDeadLetterSaysWhy(t *testing.T) {
@@ -44,7 +95,7 @@ func TestDeadLetterSaysWhy(t *testing.T) {
 	q.say("bad")
 	must(t, q.DeadLetter(q.ctx, q.take(1)[0], "Unreadable", "no such format"))
 	q.none()
-	r, err := c.Receiver(q.ctx, client.DeadLetterQueue("orders"), nil)
+	r, err := c.OpenReceiver(q.ctx, client.DeadLetterQueue("orders"), nil)
 	must(t, err)
 	m := take(t, q.ctx, r, 1)[0]
 	if m.DeadLetterReason != "Unreadable" || m.DeadLetterDescription != "no such format" {
@@ -148,7 +199,7 @@ func TestMessageCanBeSettledAfterARefusal(t *testing.T) {
 	q := open(t, c, "orders", nil)
 	q.say("bad")
 	must(t, q.DeadLetter(q.ctx, q.take(1)[0], "Unreadable", ""))
-	r, err := c.Receiver(q.ctx, client.DeadLetterQueue("orders"), nil)
+	r, err := c.OpenReceiver(q.ctx, client.DeadLetterQueue("orders"), nil)
 	must(t, err)
 	m := take(t, q.ctx, r, 1)[0]
 	wantError(t, "dead-letter a dead letter", r.DeadLetter(q.ctx, m, "Unreadable", ""), client.ErrNotAllowed)

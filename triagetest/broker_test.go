@@ -12,7 +12,7 @@ import (
 func TestBrokerKeepsMessagesThroughACrash(t *testing.T) {
 	b := triagetest.Start(t, "queues: [{name: orders}]")
 	c := b.Client()
-	s, err := c.Sender(t.Context(), "orders")
+	s, err := c.OpenSender(t.Context(), "orders", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestBrokerKeepsMessagesThroughACrash(t *testing.T) {
 	if got := b.Port(); got != before {
 		t.Errorf("after the crash the port is %s, want %s", got, before)
 	}
-	r, err := c.Receiver(t.Context(), "orders", nil)
+	r, err := c.OpenReceiver(t.Context(), "orders", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,14 +40,14 @@ func TestBrokerKeepsMessagesThroughACrash(t *testing.T) {
 func TestTwoBrokersShareNothing(t *testing.T) {
 	a := triagetest.Start(t, "queues: [{name: orders}]")
 	b := triagetest.Start(t, "queues: [{name: orders}]")
-	s, err := a.Client().Sender(t.Context(), "orders")
+	s, err := a.Client().OpenSender(t.Context(), "orders", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Send(t.Context(), &client.Message{}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := b.Client().Receiver(t.Context(), "orders", nil)
+	r, err := b.Client().OpenReceiver(t.Context(), "orders", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

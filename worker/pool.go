@@ -4,8 +4,10 @@ package worker
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/client"
@@ -13,7 +15,7 @@ import (
 
 // Pool takes messages from its sources and runs its handler for each. The fields are
 // settings: they must not change after Run was called. The zero value of each has a
-// useful meaning; only Client and Handler are required.
+// useful meaning; only Client and Handler are required. A pool must not be copied.
 type Pool struct {
 	// Client connects to the broker. It may be lazy: the pool waits for the broker.
 	Client *client.Client
@@ -66,6 +68,12 @@ type Pool struct {
 	Log *slog.Logger
 	// Observer is told of each step of each task; default none.
 	Observer Observer
+
+	open   opener // of tests; nil: Client
+	live   atomic.Pointer[run]
+	totals totals
+	mu     sync.Mutex
+	wishes wishes // guarded by mu
 }
 
 // Source is one of several queues or subscriptions of a pool.
@@ -132,18 +140,40 @@ type Observer interface {
 
 // Run takes messages and runs the handler until ctx ends; then it stops gracefully. It
 // returns nil after a graceful stop, or the error that makes it useless to go on: a
-// wrong setting, or missing rights. A broker that cannot be reached and a source that does not exist yet
-// are waited for.
-func (p *Pool) Run(ctx context.Context) error { return errors.ErrUnsupported }
+// wrong setting ([ErrInvalid]), or missing rights. A broker that cannot be reached and a
+// source that does not exist yet are waited for. [ErrHandlerStuck] means that handlers
+// ignored the end of their contexts.
+func (p *Pool) Run(ctx context.Context) error {
+	s, err := p.checked()
+	if err != nil {
+		return err
+	}
+	r := newRun(ctx, p, s)
+	if !p.live.CompareAndSwap(nil, r) {
+		return fmt.Errorf("%w: pool %q runs already", ErrInvalid, s.name)
+	}
+	defer p.live.Store(nil)
+	return r.loop(ctx)
+}
 
 // Pause stops taking messages, and suspends the running tasks that can be.
-func (p *Pool) Pause() {}
+func (p *Pool) Pause() { p.steer(func(w *wishes) { w.paused = true }) }
 
 // Resume undoes Pause.
-func (p *Pool) Resume() {}
+func (p *Pool) Resume() { p.steer(func(w *wishes) { w.paused = false }) }
 
-// Resize sets the number of slots; tasks above it run to their end.
-func (p *Pool) Resize(slots int) {}
+// Resize sets the number of slots, as if Slots had been set to it; 0 is none. Tasks
+// above it run to their end.
+func (p *Pool) Resize(slots int) {
+	p.steer(func(w *wishes) { w.resized, w.slots = true, max(slots, 0) })
+}
 
-// Status returns the present state.
-func (p *Pool) Status() Status { return Status{} }
+// Status returns the present state. Its counters go on from one Run to the next.
+func (p *Pool) Status() Status {
+	if r := p.live.Load(); r != nil {
+		return r.report()
+	}
+	s := Status{Name: p.Name, Idle: "not running"}
+	p.totals.fill(&s)
+	return s
+}

@@ -3,98 +3,88 @@
 package worker
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"sync"
 	"time"
 
 	"github.com/triagemq/triagemq/client"
 )
 
-// Handler works on messages. Handle's context ends when the lock is lost, the timeout
-// is over, the task is preempted (with Preemption.Cancel), or the pool's grace is;
-// [context.Cause] says which. The error decides what becomes of the message:
-//
-//   - nil: it is complete;
-//   - [RetryAfter]: it is available again after that time;
-//   - [DeadLetter]: it is moved to the dead letter queue;
-//   - [Discard]: it is complete, and counted as failed;
-//   - [ErrPreempted]: it is handed back with the state saved, and counts as no failure;
-//   - any other: it is available again after the pool's Retry, and counts as a failure.
-type Handler interface {
-	Handle(ctx context.Context, t *Task) error
-}
+// Properties that travel with a message that is given back.
+const (
+	propertyState       = "triagemq-state"       // bytes of Task.Save
+	propertyPreemptions = "triagemq-preemptions" // how often it was preempted
+)
 
-// HandlerFunc makes a handler of a function.
-type HandlerFunc func(ctx context.Context, t *Task) error
-
-// Handle calls f.
-func (f HandlerFunc) Handle(ctx context.Context, t *Task) error { return f(ctx, t) }
-
-// Task is the work on one message.
+// Task is the work on one message. A Task with only the exported fields can be given to
+// a handler in a test: it is never preempted.
 type Task struct {
 	*client.Received
 	// Pool is the name of the pool.
 	Pool string
+
+	attempt *attempt // nil in a task that a test made
+
+	mu    sync.Mutex
+	state []byte // guarded by mu
+	saved bool   // Save was called; guarded by mu
 }
 
 // Yield lets a preempted task wait in place until a slot is free for it. It returns at
 // once if the task is not preempted, and the context's cause when ctx ends. Handlers
 // that run for long call it often; it costs a few nanoseconds.
-func (t *Task) Yield(ctx context.Context) error { return nil }
+func (t *Task) Yield(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if t.attempt == nil || !t.attempt.asked.Load() {
+		return nil
+	}
+	return t.attempt.yield(ctx)
+}
 
 // Save keeps a checkpoint for the next run of the message. It travels with the message
-// when the task is handed back by ErrPreempted, a retry or a stop of the pool.
-func (t *Task) Save(state []byte) {}
+// when the task is handed back by ErrPreempted, a retry or a stop of the pool. Save
+// copies state.
+func (t *Task) Save(state []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state, t.saved = bytes.Clone(state), true
+}
 
-// State returns the checkpoint of an earlier run; nil if there is none.
-func (t *Task) State() []byte { return nil }
+// State returns the last checkpoint, of this run or an earlier one; nil if there is none.
+func (t *Task) State() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.saved && t.Received != nil {
+		earlier, _ := t.Properties[propertyState].([]byte)
+		return bytes.Clone(earlier)
+	}
+	return bytes.Clone(t.state)
+}
+
+// checkpoint returns what Save was given, and whether it was called.
+func (t *Task) checkpoint() ([]byte, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state, t.saved
+}
 
 // OnSuspend says how to suspend this task from outside, instead of by Yield: stop is
-// called when it is preempted or its pool paused, and cont when it goes on. package program stops
-// processes so. The two are never called at the same time.
-func (t *Task) OnSuspend(stop, cont func() error) {}
+// called when it is preempted or its pool paused, and cont when it goes on or its
+// context ends. Package worker/program stops processes so. The two are never called at
+// the same time, nor after the handler has returned. A task whose stop fails runs on.
+func (t *Task) OnSuspend(stop, cont func() error) {
+	if t.attempt != nil {
+		t.attempt.setHooks(hooks{stop, cont})
+	}
+}
 
-// Outcome is what became of a task.
-type Outcome uint8
-
-// The outcomes.
-const (
-	Completed Outcome = iota
-	Failed            // available again, and counted
-	DeadLettered
-	Discarded
-	HandedBack // available again, not counted: preempted, or the pool stopped
-	LockLost   // somebody else has it, or will have
-)
-
-// Causes of the end of a handler's context.
-var (
-	// ErrPreempted means that a message of a higher level needs the slot.
-	ErrPreempted = errors.New("worker: preempted by a message of a higher level")
-	// ErrLockLost means that another consumer may have the message now.
-	ErrLockLost = errors.New("worker: message lock lost")
-	// ErrTimeout means that Pool.Timeout is over.
-	ErrTimeout = errors.New("worker: handler timed out")
-	// ErrStopping means that the pool stops and its grace is over.
-	ErrStopping = errors.New("worker: pool is stopping")
-	// ErrHandlerStuck is returned by Run when handlers ignored the end of their contexts.
-	ErrHandlerStuck = errors.New("worker: handlers did not return")
-)
-
-// RetryAfter has the message delivered again after d; it counts as a failure. err may be nil.
-func RetryAfter(d time.Duration, err error) error { return err }
-
-// DeadLetter has the message moved to the dead letter queue with a reason.
-func DeadLetter(reason string, err error) error { return err }
-
-// Discard completes the message although err happened.
-func Discard(err error) error { return err }
-
-// Backoff says how long to wait after the given number of failures, from 1.
-type Backoff func(failures int) time.Duration
-
-// Constant waits always the same.
-func Constant(d time.Duration) Backoff { return func(int) time.Duration { return d } }
-
-// Exponential waits from first to most, twice as long each time, with jitter of a quarter.
-func Exponential(first, most time.Duration) Backoff { return nil }
+// LockRemaining returns how long the lock lasts without a further renewal.
+func (t *Task) LockRemaining() time.Duration {
+	if t.attempt == nil {
+		return 0
+	}
+	return t.attempt.lockLeft()
+}

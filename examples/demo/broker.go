@@ -30,7 +30,7 @@ func (b *broker) dial(ctx context.Context) (*client.Client, func(), error) {
 	return c, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = c.Close(ctx) // the broker may have closed first
+		_ = c.Shutdown(ctx) // the broker may have closed first
 	}, nil
 }
 

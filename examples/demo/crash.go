@@ -43,7 +43,7 @@ func fill(ctx context.Context, b *broker) (map[string]int, error) {
 		return nil, err
 	}
 	defer goodbye()
-	sender, err := c.Sender(ctx, "durable")
+	sender, err := c.OpenSender(ctx, "durable", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func fill(ctx context.Context, b *broker) (map[string]int, error) {
 		}
 		acknowledged[name] = places[p] + i/len(crashPriorities)
 	}
-	receiver, err := c.Receiver(ctx, "durable", nil)
+	receiver, err := c.OpenReceiver(ctx, "durable", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func check(ctx context.Context, b *broker, acknowledged map[string]int) error {
 		return err
 	}
 	defer goodbye()
-	receiver, err := c.Receiver(ctx, "durable", nil)
+	receiver, err := c.OpenReceiver(ctx, "durable", nil)
 	if err != nil {
 		return err
 	}

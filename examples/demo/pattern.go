@@ -35,7 +35,7 @@ func pattern(ctx context.Context, b *broker) error {
 		return err
 	}
 	defer goodbye()
-	sender, err := c.Sender(ctx, shared.Topic)
+	sender, err := c.OpenSender(ctx, shared.Topic, nil)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func plainQueue(ctx context.Context, b *broker) error {
 		return err
 	}
 	defer goodbye()
-	sender, err := c.Sender(ctx, "sorted")
+	sender, err := c.OpenSender(ctx, "sorted", nil)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func plainQueue(ctx context.Context, b *broker) error {
 		sent = append(sent, name)
 	}
 	fmt.Fprintf(b.out, "   sent:      %s\n", strings.Join(sent, "  "))
-	receiver, err := c.Receiver(ctx, "sorted", nil)
+	receiver, err := c.OpenReceiver(ctx, "sorted", nil)
 	if err != nil {
 		return err
 	}

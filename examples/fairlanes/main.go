@@ -109,7 +109,7 @@ func (b *broker) run(ctx context.Context, w io.Writer, l lane) ([]served, error)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close(context.WithoutCancel(ctx))
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, b.length)
 	defer cancel()
 	errs := make(chan error, 2)
@@ -127,7 +127,7 @@ func (b *broker) run(ctx context.Context, w io.Writer, l lane) ([]served, error)
 
 // send floods the queue with gold of one tenant, and sends a little of another.
 func send(ctx context.Context, c *client.Client, queue string) error {
-	s, err := c.Sender(ctx, queue)
+	s, err := c.OpenSender(ctx, queue, nil)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func send(ctx context.Context, c *client.Client, queue string) error {
 
 // work is one worker that takes a message at a time.
 func work(ctx context.Context, c *client.Client, queue string) ([]served, error) {
-	r, err := c.Receiver(ctx, queue, nil)
+	r, err := c.OpenReceiver(ctx, queue, nil)
 	if err != nil {
 		return nil, err
 	}

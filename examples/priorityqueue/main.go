@@ -47,8 +47,8 @@ func run(ctx context.Context, out io.Writer, pools []shared.Pool, priorities []s
 	if err != nil {
 		return err
 	}
-	defer c.Close(context.WithoutCancel(ctx))
-	sender, err := c.Sender(ctx, shared.Topic)
+	defer c.Close()
+	sender, err := c.OpenSender(ctx, shared.Topic, nil)
 	if err != nil {
 		return fmt.Errorf("%w\n(was the broker started with --config examples/priorityqueue/triagemq.yaml?)", err)
 	}

@@ -54,7 +54,7 @@ func TestEachPoolProcessesItsPriority(t *testing.T) {
 		t.Errorf("%d processed, want 20\n%s", n, text)
 	}
 	for _, subscription := range []string{"high", "low"} {
-		r, err := b.Client().Receiver(t.Context(), client.Subscription(shared.Topic, subscription), nil)
+		r, err := b.Client().OpenReceiver(t.Context(), client.Subscription(shared.Topic, subscription), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

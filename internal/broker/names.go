@@ -41,7 +41,7 @@ const (
 const (
 	Complete   = catalog.Complete
 	Abandon    = catalog.Abandon // failed: counts toward the limit of deliveries
-	Release    = catalog.Release // not started: does not count
+	Release    = catalog.Release // handed back: does not count
 	Defer      = catalog.Defer
 	DeadLetter = catalog.DeadLetter
 )

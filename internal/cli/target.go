@@ -63,7 +63,7 @@ func (t *Target) Dial(ctx context.Context) (*client.Client, func(), error) {
 	return c, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = c.Close(ctx) // everything that mattered was answered before
+		_ = c.Shutdown(ctx) // everything that mattered was answered before
 	}, nil
 }
 

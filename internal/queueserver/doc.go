@@ -27,8 +27,9 @@
 //
 // A delivery waits for the records it depends on. A message without failures depends on
 // its own arrival alone, so one that was stored long ago does not wait for the sync in
-// progress. The first message of a fair key that finishes what it started is the
-// exception: that the key was started must be durable, too.
+// progress. There are two exceptions. With the first message of a fair key that finishes
+// what it started, that it was started must be durable, too. After a release with new
+// properties, so must those be: no failure shows that the message has changed.
 //
 // A granted session, and the end of consumers whose entity was dropped, are replies of the
 // engine: both become known when everything written before is durable.

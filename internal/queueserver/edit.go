@@ -80,6 +80,10 @@ func (e *editing) advance(s *Shard) {
 			continue
 		}
 		o.settle(s, hq, e.next, t)
+		if o.Disposition == Release {
+			// No failure shows that it has changed.
+			s.setFence(hq)
+		}
 		if e.next%few == few-1 {
 			s.collectEffects(hq)
 			s.tx.CommitIfFull()

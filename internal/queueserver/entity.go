@@ -81,7 +81,7 @@ type hostedQueue struct {
 	// parked are settlements that wait for bodies.
 	parked []*editing
 	// fence is what has to be durable before the queue delivers anything: the return
-	// of messages that were removed.
+	// of messages that were removed, or the new properties of those that were released.
 	fence  journal.Position
 	fenced bool // on Shard.fenced
 

@@ -93,6 +93,16 @@ func (s *Shard) retryStranded() {
 	}
 }
 
+// setFence has the next deliveries of the queue wait until what the step has done is
+// durable.
+func (s *Shard) setFence(hq *hostedQueue) {
+	hq.fence = engine.Pending
+	if !hq.fenced {
+		hq.fenced = true
+		s.fenced = append(s.fenced, hq)
+	}
+}
+
 // restore undoes the removal of a message. Its body is where it was, unless the journal
 // has freed that block.
 func (s *Shard) restore(d *Delivery, by giveBack) {
@@ -112,12 +122,7 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 		return // the queue has it
 	}
 	s.returned(hq, &qd)
-	// The next delivery must wait until the return is durable.
-	hq.fence = engine.Pending
-	if !hq.fenced {
-		hq.fenced = true
-		s.fenced = append(s.fenced, hq)
-	}
+	s.setFence(hq)
 	s.tx.MustCommit()
 	s.collectEffects(hq)
 	if qd.Reason == (queue.Ref{}) && !d.damaged { // a placeholder is not the body

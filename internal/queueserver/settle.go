@@ -17,7 +17,7 @@ type Disposition uint8
 const (
 	Complete Disposition = iota
 	Abandon              // failed: counts toward the dead letters
-	Release              // not started: does not count
+	Release              // handed back: does not count
 	Defer
 	Reject // to the dead letters
 )
@@ -30,8 +30,7 @@ type Settle struct {
 	Disposition Disposition
 	// Reason and Description are written into a rejected message.
 	Reason, Description string
-	// Properties are merged into a message that is abandoned, deferred or
-	// rejected.
+	// Properties are merged into a message that is not completed.
 	Properties []message.Change
 	// Done gets, when all is durable, nil if every token was valid, else an
 	// error or nil for each. It runs on the shard's goroutine. Without Done no caller
@@ -92,7 +91,7 @@ func (o *settling) Apply(*engine.Tx) {
 
 // edits reports whether the settlement changes what is in the messages.
 func (o *settling) edits() bool {
-	return len(o.Properties) > 0 && (o.Disposition == Abandon || o.Disposition == Defer || o.Disposition == Reject)
+	return len(o.Properties) > 0 && o.Disposition != Complete
 }
 
 // settle decides about the i-th message.

@@ -111,7 +111,7 @@ type Shard struct {
 	consumersReady   []*consumer    // with deliveries for their sinks in this step
 	dirty            []*hostedQueue // queues to look at before the step ends
 	assignedSeqs     []*hostedQueue // queues that assigned numbers in this step
-	fenced           []*hostedQueue // queues to which messages returned in this step
+	fenced           []*hostedQueue // queues whose fence is in the open group
 	touched          []*entity      // entities with a published count to record
 	measured         measured
 	eff              queue.Effects

@@ -131,12 +131,7 @@ func outcomeOf(o *endpoint.Outcome) (outcome broker.Outcome, final bool, err err
 	case frame.StateReleased:
 		return broker.Outcome{Disposition: broker.Release}, true, nil
 	case frame.StateModified:
-		outcome.Disposition = broker.Abandon
-		if s.UndeliverableHere {
-			outcome.Disposition = broker.Defer
-		}
-		outcome.Properties = changesOf(s.Annotations)
-		return outcome, true, nil
+		return modifiedOutcome(s), true, nil
 	case frame.StateRejected:
 		return deadLetterOf(s.Error), true, nil
 	case frame.StateNone:
@@ -147,6 +142,22 @@ func outcomeOf(o *endpoint.Outcome) (outcome broker.Outcome, final bool, err err
 		return broker.Outcome{Disposition: broker.Release}, true, err
 	}
 	return broker.Outcome{Disposition: broker.Release}, o.Settled, nil
+}
+
+// modifiedOutcome reads what becomes of a message with other properties. Our own client
+// may ask that its delivery counts as none.
+func modifiedOutcome(s frame.State) broker.Outcome {
+	o := broker.Outcome{Disposition: broker.Abandon, Properties: changesOf(s.Annotations)}
+	if s.UndeliverableHere {
+		o.Disposition = broker.Defer
+	}
+	if i := slices.IndexFunc(o.Properties, func(c message.Change) bool { return c.Name == names.Uncounted }); i >= 0 {
+		if yes, _ := o.Properties[i].Value.Bool(); yes && o.Disposition == broker.Abandon {
+			o.Disposition = broker.Release
+		}
+		o.Properties = slices.Delete(o.Properties, i, i+1)
+	}
+	return o
 }
 
 // deadLetterOf reads why a message is rejected. SDKs say it in the info of the

@@ -66,12 +66,14 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 	h.w.event("take %d %v %d", h.number, o.place, d.Seq)
 	h.w.result.Takes++
 	m := h.held[o.place][d.Seq]
+	starts := false // what was held started its key then, by the order of then
 	if m == nil {
 		m = o.chosen(now, d)
+		starts = q.hand(m)
 	}
 	delete(h.held[o.place], d.Seq)
 	t := take{m: m, body: m.body, version: m.changed}
-	if q.hand(m) {
+	if starts {
 		t.version = h.version()
 	}
 	if d.Token == (queue.Token{}) {

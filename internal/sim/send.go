@@ -293,7 +293,7 @@ func (h *shardSim) postSettle(name string, x *queueserver.Settle) {
 		h.settling = own
 	}, func(o *op) error {
 		own = o
-		if x.Disposition != queueserver.Complete && x.Disposition != queueserver.Release {
+		if x.Disposition != queueserver.Complete {
 			o.set = x.Properties
 		}
 		x.Done = func(errs []error) {

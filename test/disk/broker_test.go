@@ -107,7 +107,7 @@ func (b *broker) connect(ctx context.Context) *client.Client {
 	if err != nil {
 		b.t.Fatalf("connect: %v\n%s", err, b.lastWords())
 	}
-	b.t.Cleanup(func() { c.Close(context.WithoutCancel(ctx)) }) // fails if the broker has ended
+	b.t.Cleanup(func() { c.Close() }) // fails if the broker has ended
 	return c
 }
 

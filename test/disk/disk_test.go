@@ -213,11 +213,11 @@ func (l *ledger) small(ctx context.Context, d *disk, b *broker) {
 // while there is no space for it, and the lock stays valid.
 func (l *ledger) refuseProperties(ctx context.Context, b *broker, queue string) {
 	l.t.Helper()
-	r, err := b.connect(ctx).Receiver(ctx, queue, nil)
+	r, err := b.connect(ctx).OpenReceiver(ctx, queue, nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer r.Close(ctx)
+	defer r.Close()
 	ms, err := r.Receive(ctx, 1)
 	if err != nil {
 		l.t.Fatal(err)

@@ -93,13 +93,13 @@ func (l *ledger) open(ctx context.Context, b *broker) ([]*client.Sender, func(),
 	}
 	var all []*client.Sender
 	for _, q := range queues {
-		s, err := c.Sender(ctx, q)
+		s, err := c.OpenSender(ctx, q, nil)
 		if err != nil {
-			return nil, nil, errors.Join(err, c.Close(ctx))
+			return nil, nil, errors.Join(err, c.Close())
 		}
 		all = append(all, s)
 	}
-	return all, func() { _ = c.Close(ctx) }, nil // fails if the broker was killed
+	return all, func() { _ = c.Close() }, nil // fails if the broker was killed
 }
 
 // send sends a few messages, which are together in one transfer, to one queue.
@@ -150,8 +150,8 @@ func (l *ledger) settle(ctx context.Context, b *broker, entity string, count int
 	if err != nil {
 		return err
 	}
-	defer c.Close(ctx)
-	r, err := c.Receiver(ctx, entity, nil)
+	defer c.Close()
+	r, err := c.OpenReceiver(ctx, entity, nil)
 	if err != nil {
 		return err
 	}
@@ -261,11 +261,11 @@ func (l *ledger) check(ctx context.Context, b *broker) {
 
 // list adds the messages of a queue, or of its dead letters, to what was found.
 func (l *ledger) list(ctx context.Context, c *client.Client, entity string, queue int, at place, found []place) error {
-	r, err := c.Receiver(ctx, entity, nil)
+	r, err := c.OpenReceiver(ctx, entity, nil)
 	if err != nil {
 		return err
 	}
-	defer r.Close(ctx)
+	defer r.Close()
 	for next := client.SeqNo(0); ; {
 		ms, err := r.Peek(ctx, next, 1000)
 		if err != nil || len(ms) == 0 {

@@ -155,12 +155,12 @@ func standBy(addr string) {
 		say("connect:", err)
 		return
 	}
-	s, err := c.Sender(open, bystanderQueue)
+	s, err := c.OpenSender(open, bystanderQueue, nil)
 	if err != nil {
 		say("open a sender:", err)
 		return
 	}
-	r, err := c.Receiver(open, bystanderQueue, nil)
+	r, err := c.OpenReceiver(open, bystanderQueue, nil)
 	if err != nil {
 		say("open a receiver:", err)
 		return

@@ -31,8 +31,8 @@ func send(ctx context.Context, priorities []string, count int) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close(ctx)
-	sender, err := c.Sender(ctx, shared.Topic)
+	defer c.Close()
+	sender, err := c.OpenSender(ctx, shared.Topic, nil)
 	if err != nil {
 		return err
 	}

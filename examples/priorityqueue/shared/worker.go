@@ -51,7 +51,7 @@ func (w Worker) Run(ctx context.Context) error {
 
 // instance processes one message after another.
 func (w Worker) instance(ctx context.Context, name string) error {
-	receiver, err := w.Client.Receiver(ctx, client.Subscription(w.Topic, w.Subscription), nil)
+	receiver, err := w.Client.OpenReceiver(ctx, client.Subscription(w.Topic, w.Subscription), nil)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func work(ctx context.Context, w shared.Worker) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close(context.WithoutCancel(ctx))
+	defer c.Close()
 	w.Client = c
 	fmt.Printf("%d instances work for the subscription %s of %s; interrupt to stop\n", w.Instances, w.Subscription, w.Topic)
 	return w.Run(ctx)

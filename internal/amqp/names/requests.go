@@ -30,6 +30,11 @@ const (
 	TokenJWT = "jwt"
 )
 
+// Uncounted makes a release of an abandon: the delivery counts as none. It is true as an
+// annotation of the state modified, or as a field of UpdateDisposition. Only our own broker
+// knows it.
+const Uncounted = "triagemq:uncounted"
+
 // Operations of $management.
 const (
 	RenewLock               = "com.microsoft:renew-lock"
@@ -46,4 +51,44 @@ const (
 	AddRule                 = "com.microsoft:add-rule"
 	RemoveRule              = "com.microsoft:remove-rule"
 	EnumerateRules          = "com.microsoft:enumerate-rules"
+)
+
+// AnnouncePool is an operation of $management that is ours: a process of a worker pool
+// tells what it does, and gets its orders.
+const AnnouncePool = "triagemq:announce-pool"
+
+// What AnnouncePool tells.
+const (
+	PoolName         = "name"
+	PoolInstance     = "instance" // an ID of the process' own choice
+	PoolHost         = "host"
+	PoolProcess      = "process"
+	PoolSources      = "sources"
+	PoolSlots        = "slots" // also in the reply
+	PoolBusy         = "busy"
+	PoolSuspended    = "suspended"
+	PoolRetrying     = "retrying"
+	PoolPaused       = "paused" // also in the reply
+	PoolIdle         = "idle"
+	PoolBackground   = "background"
+	PoolLeaving      = "leaving"
+	PoolCompleted    = "completed"
+	PoolFailed       = "failed"
+	PoolDeadLettered = "dead-lettered"
+	PoolPreempted    = "preempted"
+
+	// The orders that the process obeys, of which the broker may know nothing any more.
+	PoolOrderedPause = "ordered-pause"
+	PoolOrderedSlots = "ordered-slots"
+	PoolRevision     = "revision" // also in the reply
+)
+
+// What the reply to AnnouncePool tells besides.
+const (
+	PoolKnown     = "known" // the next three were measured
+	PoolDemand    = "demand"
+	PoolWaiting   = "waiting"
+	PoolOldest    = "oldest" // milliseconds
+	PoolSpare     = "spare"
+	PoolInstances = "instances"
 )

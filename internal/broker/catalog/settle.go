@@ -15,7 +15,7 @@ type Disposition = queueserver.Disposition
 const (
 	Complete   = queueserver.Complete
 	Abandon    = queueserver.Abandon // failed: counts toward the limit of deliveries
-	Release    = queueserver.Release // not started: does not count
+	Release    = queueserver.Release // handed back: does not count
 	Defer      = queueserver.Defer
 	DeadLetter = queueserver.Reject
 )
@@ -26,7 +26,7 @@ type Outcome struct {
 	Reason      string // of a dead letter
 	Description string // of a dead letter
 	// Properties are merged into the application properties of a message that
-	// is abandoned, deferred or dead-lettered.
+	// is not completed.
 	Properties []message.Change
 }
 

@@ -93,7 +93,7 @@ var dispositions = map[string]func(context.Context, *client.Receiver, *client.Re
 		return r.Complete(ctx, m)
 	},
 	"release": func(ctx context.Context, r *client.Receiver, m *client.Received, _ *receiveFlags) error {
-		return r.Release(ctx, m)
+		return r.Release(ctx, m, nil)
 	},
 	"abandon": func(ctx context.Context, r *client.Receiver, m *client.Received, _ *receiveFlags) error {
 		return r.Abandon(ctx, m, nil)
@@ -187,7 +187,7 @@ func (f *receiveFlags) open(ctx context.Context, c *client.Client, address strin
 	var err error
 	switch {
 	case f.session != "":
-		s, err = c.Session(ctx, address, f.session, o)
+		s, err = c.OpenSession(ctx, address, f.session, o)
 	case f.nextSession:
 		wait, cancel := context.WithTimeout(ctx, f.wait)
 		defer cancel()
@@ -196,7 +196,7 @@ func (f *receiveFlags) open(ctx context.Context, c *client.Client, address strin
 			return nil, fmt.Errorf("no session of %s has messages and is free", address)
 		}
 	default:
-		r, err := c.Receiver(ctx, address, o)
+		r, err := c.OpenReceiver(ctx, address, o)
 		return r, f.sessionAdvice(err)
 	}
 	if err != nil {

@@ -93,7 +93,7 @@ func (f *sendFlags) run(ctx context.Context, to string) error {
 		return err
 	}
 	defer done()
-	sender, err := c.Sender(ctx, to)
+	sender, err := c.OpenSender(ctx, to, nil)
 	if err != nil {
 		return cli.Advise(err)
 	}

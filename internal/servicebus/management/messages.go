@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -53,6 +54,11 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 	disposition, ok := dispositions[word]
 	if !ok {
 		return codec.Value{}, azure.BadArgument("disposition-status", "completed, abandoned, suspended or defered")
+	}
+	if v, _ := k.Body().Lookup(names.Uncounted); disposition == broker.Abandon {
+		if yes, _ := v.Bool(); yes {
+			disposition = broker.Release
+		}
 	}
 	o := broker.Outcome{Disposition: disposition}
 	if reason := k.Text("deadletter-reason"); reason != nil {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+
+	"github.com/triagemq/triagemq/client"
+)
+
+// receiver is what a pool needs of [client.Receiver]. Tests put a model in its place.
+type receiver interface {
+	Receive(ctx context.Context, limit int) ([]*client.Received, error)
+	Poll(ctx context.Context, limit int) ([]*client.Received, error)
+	Peek(ctx context.Context, from client.SeqNo, limit int) ([]*client.Received, error)
+	Complete(ctx context.Context, ms ...*client.Received) error
+	Abandon(ctx context.Context, m *client.Received, properties map[string]any) error
+	Release(ctx context.Context, m *client.Received, properties map[string]any) error
+	DeadLetter(ctx context.Context, m *client.Received, reason, description string) error
+	RenewLock(ctx context.Context, m *client.Received) error
+	// Extensions reports whether the broker knows levels and several sources.
+	Extensions() bool
+	Close() error
+}
+
+// opener opens receivers.
+type opener func(ctx context.Context, entity string, o *client.ReceiverOptions) (receiver, error)
+
+// clientReceiver is a receiver of a client.
+type clientReceiver struct{ *client.Receiver }
+
+// Extensions reports whether the broker knows levels and several sources.
+func (clientReceiver) Extensions() bool { return true }
+
+func openWith(c *client.Client) opener {
+	return func(ctx context.Context, entity string, o *client.ReceiverOptions) (receiver, error) {
+		r, err := c.OpenReceiver(ctx, entity, o)
+		if err != nil {
+			return nil, err
+		}
+		return clientReceiver{r}, nil
+	}
+}

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/worker/internal/slots"
+)
+
+// delivery is a message with its lock.
+type delivery struct {
+	*client.Received
+	from receiver
+	rank slots.Rank
+}
+
+// supply gets messages from a pool's sources. Each channel of the scheduler has its own
+// receivers, because a receiver that waits cannot be polled.
+type supply struct {
+	open     opener
+	sources  []Source
+	rule     Selection
+	min, max client.Priority
+	buffer   int
+	log      *slog.Logger
+
+	known      atomic.Bool  // extensions is valid
+	extensions atomic.Bool  // the broker knows levels and several sources
+	ceiling    atomic.Int32 // lowest level above which the broker refuses receivers
+	trouble    atomic.Pointer[string]
+	turns      *slots.Turns // with ByWeight; owned by the main channel
+
+	mu        sync.Mutex
+	receivers map[receiverKey]receiver // guarded by mu
+	order     []receiverKey            // oldest first; guarded by mu
+}
+
+// receiverKey says what a receiver is for. A channel uses a receiver at most once at a
+// time.
+type receiverKey struct {
+	channel     slots.Channel
+	first, last int // sources[first:last]
+	min         int // lowest level; negative: that of the pool
+}
+
+// maxReceivers bounds how many receivers a pool keeps. Each level at which a task can
+// be preempted needs one.
+const maxReceivers = 12
+
+func newSupply(p *Pool, s settings) *supply {
+	open := p.open
+	if open == nil {
+		open = openWith(p.Client)
+	}
+	weights := make([]int, len(s.sources))
+	for i, source := range s.sources {
+		weights[i] = max(source.Weight, 1)
+	}
+	out := &supply{
+		open: open, sources: s.sources, rule: p.Select,
+		min: p.MinPriority, max: p.MaxPriority, buffer: p.Buffer, log: s.log,
+		turns: slots.NewTurns(weights), receivers: map[receiverKey]receiver{},
+	}
+	out.ceiling.Store(255)
+	return out
+}
+
+// reachable reports whether the broker can be asked for messages above a rank.
+func (s *supply) reachable(r slots.Rank) bool {
+	return r.Source > 0 || s.extensions.Load() && int32(r.Level) < s.ceiling.Load()
+}
+
+// fetch carries out a request of the scheduler. It returns no messages when ctx ends,
+// and an error only when it is useless to go on.
+func (s *supply) fetch(ctx context.Context, a slots.Action) ([]delivery, error) {
+	switch a.Channel {
+	case slots.Urgent:
+		return s.patiently(ctx, func() ([]delivery, error) { return s.above(ctx, a.Bound) })
+	case slots.Poll:
+		return s.pollAbove(ctx, a.Bound, a.N), nil
+	default:
+		return s.patiently(ctx, func() ([]delivery, error) { return s.next(ctx, a.N) })
+	}
+}
+
+// next waits for up to n messages of any rank.
+func (s *supply) next(ctx context.Context, n int) ([]delivery, error) {
+	if err := s.detect(ctx); err != nil {
+		return nil, err
+	}
+	all := receiverKey{slots.Main, 0, len(s.sources), -1}
+	switch {
+	case len(s.sources) == 1:
+		return s.wait(ctx, all, n)
+	case s.rule == ByWeight:
+		if got, err := s.pollByWeight(ctx, n); len(got) > 0 || err != nil {
+			return got, err
+		}
+		if s.extensions.Load() {
+			return s.wait(ctx, all, 1)
+		}
+		return s.pollUntil(ctx, func() ([]delivery, error) { return s.pollByWeight(ctx, n) })
+	case s.extensions.Load():
+		return s.wait(ctx, all, n)
+	}
+	return s.pollUntil(ctx, func() ([]delivery, error) { return s.pollInOrder(ctx, slots.Main, len(s.sources), n) })
+}
+
+// detect finds out, once, whether the broker knows levels and several sources.
+func (s *supply) detect(ctx context.Context) error {
+	if s.known.Load() {
+		return nil
+	}
+	r, err := s.receiver(ctx, receiverKey{slots.Main, 0, 1, -1})
+	if err != nil {
+		return err
+	}
+	s.extensions.Store(r.Extensions())
+	s.known.Store(true)
+	if !r.Extensions() {
+		s.log.Info("this broker cannot filter by level or wait at several sources: " +
+			"the pool polls its sources in order, and only an earlier source preempts a later one")
+	}
+	return nil
+}
+
+// above waits for one message above a rank.
+func (s *supply) above(ctx context.Context, bound slots.Rank) ([]delivery, error) {
+	if bound.Source > 1 && !s.extensions.Load() {
+		return s.pollUntil(ctx, func() ([]delivery, error) { return s.pollInOrder(ctx, slots.Urgent, bound.Source, 1) })
+	}
+	got, err := s.wait(ctx, s.keyAbove(slots.Urgent, bound), 1)
+	if s.lower(bound, err) {
+		return nil, context.Canceled
+	}
+	return got, err
+}
+
+// lower notes that the broker refuses receivers above a level, because the pool's own
+// limit is there. Nothing is asked for above that level again.
+func (s *supply) lower(bound slots.Rank, err error) bool {
+	refused := errors.Is(err, client.ErrInvalid) || errors.Is(err, client.ErrNotAllowed)
+	if refused && bound.Source == 0 {
+		s.ceiling.Store(min(s.ceiling.Load(), int32(bound.Level)))
+		return true
+	}
+	return false
+}
+
+// pollTimeout bounds how long a free slot waits for the answer to a poll.
+const pollTimeout = 2 * time.Second
+
+// pollAbove takes what there is above a rank. Trouble means that there is nothing: a
+// suspended task then goes on, and the main channel reports it.
+func (s *supply) pollAbove(ctx context.Context, bound slots.Rank, n int) []delivery {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	var got []delivery
+	var err error
+	if bound.Source > 1 && !s.extensions.Load() {
+		got, err = s.pollInOrder(ctx, slots.Poll, bound.Source, n)
+	} else {
+		got, err = s.poll(ctx, s.keyAbove(slots.Poll, bound), n)
+	}
+	s.lower(bound, err)
+	return got
+}
+
+// keyAbove names the receiver for messages above a rank: all of the sources before it,
+// or in the first source, or in all sources of equal standing, the levels above it.
+func (s *supply) keyAbove(c slots.Channel, bound slots.Rank) receiverKey {
+	switch {
+	case bound.Source > 0:
+		return receiverKey{c, 0, bound.Source, -1}
+	case s.rule == ByOrder:
+		return receiverKey{c, 0, 1, int(bound.Level) + 1}
+	default:
+		return receiverKey{c, 0, len(s.sources), int(bound.Level) + 1}
+	}
+}
+
+// pollInOrder polls the first sources, in order, for up to n messages.
+func (s *supply) pollInOrder(ctx context.Context, c slots.Channel, sources, n int) ([]delivery, error) {
+	var got []delivery
+	for i := 0; i < sources && len(got) < n; i++ {
+		more, err := s.poll(ctx, receiverKey{c, i, i + 1, -1}, n-len(got))
+		got = append(got, more...)
+		if err != nil {
+			return got, s.unless(len(got) > 0, err)
+		}
+	}
+	return got, nil
+}
+
+// unless hides an error that the next request meets again, if there are messages.
+func (s *supply) unless(some bool, err error) error {
+	if some {
+		return nil
+	}
+	return err
+}
+
+// pollByWeight polls each source for its share of n messages. What one does not have,
+// the others give.
+func (s *supply) pollByWeight(ctx context.Context, n int) ([]delivery, error) {
+	var got []delivery
+	empty := make([]bool, len(s.sources))
+	for len(got) < n {
+		shares := s.turns.Share(n-len(got), empty)
+		if shares == nil {
+			break
+		}
+		for i, share := range shares {
+			if share == 0 {
+				continue
+			}
+			more, err := s.poll(ctx, receiverKey{slots.Main, i, i + 1, -1}, share)
+			got = append(got, more...)
+			if err != nil {
+				return got, s.unless(len(got) > 0, err)
+			}
+			empty[i] = len(more) < share
+			s.turns.Return(i, share-len(more))
+		}
+	}
+	return got, nil
+}
+
+// The pauses between polls where the broker cannot wait at several sources.
+const (
+	firstPollPause = 20 * time.Millisecond
+	lastPollPause  = time.Second
+)
+
+// pollUntil polls until there is something.
+func (s *supply) pollUntil(ctx context.Context, poll func() ([]delivery, error)) ([]delivery, error) {
+	for pause := firstPollPause; ; pause = min(2*pause, lastPollPause) {
+		got, err := poll()
+		if len(got) > 0 || err != nil {
+			return got, err
+		}
+		if !sleep(ctx, pause) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *supply) wait(ctx context.Context, k receiverKey, n int) ([]delivery, error) {
+	r, err := s.receiver(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	ms, err := r.Receive(ctx, n)
+	s.note(ctx, k, err)
+	return s.deliveries(r, k, ms), err
+}
+
+func (s *supply) poll(ctx context.Context, k receiverKey, n int) ([]delivery, error) {
+	r, err := s.receiver(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	ms, err := r.Poll(ctx, n)
+	s.note(ctx, k, err)
+	return s.deliveries(r, k, ms), err
+}
+
+// note ends the trouble after an answer of the broker. After a failure the receiver is
+// dropped: when the next one opens, the broker is back.
+func (s *supply) note(ctx context.Context, k receiverKey, err error) {
+	switch {
+	case err == nil:
+		s.recovered()
+	case ctx.Err() == nil:
+		s.mu.Lock()
+		r := s.receivers[k]
+		delete(s.receivers, k)
+		s.order = slices.DeleteFunc(s.order, func(o receiverKey) bool { return o == k })
+		s.mu.Unlock()
+		s.close(r)
+	}
+}
+
+func (s *supply) deliveries(r receiver, k receiverKey, ms []*client.Received) []delivery {
+	out := make([]delivery, len(ms))
+	for i, m := range ms {
+		out[i] = delivery{Received: m, from: r, rank: s.rank(k, m)}
+	}
+	return out
+}
+
+// rank returns how urgent a message is in this pool.
+func (s *supply) rank(k receiverKey, m *client.Received) slots.Rank {
+	r := slots.Rank{Level: levelOf(m)}
+	if s.rule != ByOrder {
+		return r
+	}
+	r.Source = k.first
+	for i := k.first; i < k.last; i++ {
+		if strings.EqualFold(s.sources[i].Entity, m.Source) {
+			r.Source = i
+		}
+	}
+	return r
+}
+
+// receiver returns the receiver of a key, after opening it if need be.
+func (s *supply) receiver(ctx context.Context, k receiverKey) (receiver, error) {
+	s.mu.Lock()
+	r := s.receivers[k]
+	s.mu.Unlock()
+	if r != nil {
+		return r, nil
+	}
+	r, err := s.open(ctx, s.sources[k.first].Entity, s.options(k))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.receivers[k] = r
+	s.order = append(s.order, k)
+	surplus := s.surplus(k.channel)
+	s.mu.Unlock()
+	s.recovered()
+	if surplus != nil {
+		s.close(surplus)
+	}
+	return r, nil
+}
+
+// surplus removes and returns the oldest receiver of a channel that is not in use,
+// if there are too many. Called with mu held.
+func (s *supply) surplus(c slots.Channel) receiver {
+	if len(s.receivers) <= maxReceivers+len(s.sources) {
+		return nil
+	}
+	for i, k := range s.order[:len(s.order)-1] {
+		if k.channel == c && c != slots.Main {
+			r := s.receivers[k]
+			delete(s.receivers, k)
+			s.order = append(s.order[:i], s.order[i+1:]...)
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *supply) options(k receiverKey) *client.ReceiverOptions {
+	o := &client.ReceiverOptions{MinPriority: s.min, MaxPriority: s.max, TellLevel: true}
+	if k.min >= 0 {
+		o.MinPriority = client.Level(uint8(k.min))
+	}
+	for _, source := range s.sources[k.first+1 : k.last] {
+		o.Sources = append(o.Sources, source.Entity)
+	}
+	if len(o.Sources) > 0 && s.rule == ByLevel {
+		o.SourceSelection = client.ByLevel
+	}
+	if k.channel == slots.Main && len(s.sources) == 1 {
+		o.Prefetch = s.buffer
+	}
+	return o
+}
+
+// closeAll closes every receiver.
+func (s *supply) closeAll() {
+	s.mu.Lock()
+	all := s.receivers
+	s.receivers, s.order = map[receiverKey]receiver{}, nil
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, r := range all {
+		wg.Go(func() { s.close(r) })
+	}
+	wg.Wait()
+}
+
+func (s *supply) close(r receiver) {
+	if err := r.Close(); err != nil {
+		s.log.Debug("receiver not closed cleanly", "err", err)
+	}
+}
+
+// The waits between attempts while the broker is away or a source does not exist.
+const (
+	firstTroubleWait = 100 * time.Millisecond
+	lastTroubleWait  = 3 * time.Second
+)
+
+// patiently repeats get until it has messages, ctx ends, or it is useless to go on. The
+// first failure of a row is logged.
+func (s *supply) patiently(ctx context.Context, get func() ([]delivery, error)) ([]delivery, error) {
+	for wait := firstTroubleWait; ; wait = min(2*wait, lastTroubleWait) {
+		got, err := get()
+		switch {
+		case len(got) > 0:
+			return got, nil
+		case ctx.Err() != nil || errors.Is(err, context.Canceled):
+			return nil, nil
+		case useless(err):
+			return nil, err
+		case err != nil:
+			s.waiting(err)
+		default:
+			wait = firstTroubleWait // nothing came, which is no trouble
+		}
+		if !sleep(ctx, wait) {
+			return nil, nil
+		}
+	}
+}
+
+// waiting says, once for each reason, that the pool waits.
+func (s *supply) waiting(err error) {
+	text := "waiting for the broker"
+	if errors.Is(err, client.ErrNotFound) {
+		text = "waiting for a source that does not exist yet"
+	}
+	if old := s.trouble.Swap(&text); old == nil || *old != text {
+		s.log.Warn(text, "sources", s.names(), "err", err)
+	}
+}
+
+// recovered says that the pool works again.
+func (s *supply) recovered() {
+	if old := s.trouble.Swap(nil); old != nil {
+		s.log.Info("the pool works again", "sources", s.names())
+	}
+}
+
+// idle says what the pool waits for; empty if it does not.
+func (s *supply) idle() string {
+	if text := s.trouble.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+func (s *supply) names() string {
+	var names []string
+	for _, source := range s.sources {
+		names = append(names, source.Entity)
+	}
+	return strings.Join(names, ", ")
+}
+
+// useless reports whether trying again cannot help.
+func useless(err error) bool {
+	for _, known := range []error{
+		client.ErrAddress, client.ErrUnauthorized, client.ErrNotAllowed, client.ErrInvalid, client.ErrClosed,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// levelOf returns the level that the broker told, or else the one in the header.
+func levelOf(m *client.Received) uint8 {
+	if m.Level != nil {
+		return *m.Level
+	}
+	switch client.Priority(strings.ToLower(string(m.Priority))) {
+	case client.Critical:
+		return 9
+	case client.High:
+		return 7
+	case client.Low:
+		return 2
+	case client.Background:
+		return 0
+	}
+	level := uint8(4) // of AMQP, for messages without one
+	_, _ = fmt.Sscan(string(m.Priority), &level)
+	return level
+}
+
+// sleep waits; it returns false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
