@@ -45,7 +45,7 @@ type action struct {
 
 // actions are all routes of the API, and those of the service.
 func actions(routes []route) []action {
-	fill := strings.NewReplacer("{queue}", url.PathEscape(matrixQueue), "{topic}", matrixTopic, "{subscription}", "all", "{rule}", "extra", "{seq}", "1")
+	fill := strings.NewReplacer("{queue}", url.PathEscape(matrixQueue), "{topic}", matrixTopic, "{subscription}", "all", "{rule}", "extra", "{seq}", "1", "{pool}", "low")
 	target := func(path string) string {
 		switch {
 		case strings.Contains(path, "{queue}"):

@@ -84,6 +84,7 @@ func (a *api) table() []route {
 	rs = append(rs, a.messageRoutes()...)
 	rs = append(rs, a.deadLetterRoutes()...)
 	rs = append(rs, a.policyRoutes()...)
+	rs = append(rs, a.poolRoutes()...)
 	return rs
 }
 

@@ -83,7 +83,7 @@ var pkgRules = map[string]pkgRule{
 
 	"monitor": {may: []string{"queueserver", "queue", "policy", "policy/admission", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"broker/*", "queueserver", "queue", "stream", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		may:   []string{"broker/*", "queueserver", "queue", "stream", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify", "pools"},
 		never: []string{"net", "os"},
 	},
 
@@ -91,6 +91,9 @@ var pkgRules = map[string]pkgRule{
 		may:   []string{"broker/catalog/*", "queueserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
+
+	// The list of worker pools: bounded, and without a clock.
+	"pools": {may: []string{"limits"}, never: []string{"os", "net", "log/slog", "math/rand", "context"}},
 
 	"broker/catalog/validate": {may: []string{"filter", "filter/*", "policy", "entity"}, never: []string{"net", "os", "sync", "context"}},
 	"broker/catalog/errtext":  {may: []string{"policy", "entity"}, never: []string{"net", "os", "sync", "context"}},
@@ -158,21 +161,21 @@ var pkgRules = map[string]pkgRule{
 	"access/accesstest": {may: []string{"access", "entity"}},
 
 	// What users run and import.
-	"cmd/triagemq": {may: []string{"cli", "cli/*"}},
-	"cli":          {may: []string{"client", "config", "entity", "access", "sas", "filter", "filter/*", "policy", "load"}},
-	"cli/entities": {may: []string{"cli", "client", "config", "apply", "entity", "policy", "server"}},
-	"cli/messages": {may: []string{"cli", "client", "entity", "policy"}},
-	"cli/host":     {may: []string{"cli", "server", "server/credentials", "config", "entity", "access", "policy", "journal", "journal/wal/repair", "vfs", "load"}},
-	"client":       {may: []string{"address", "amqp/*", "notify", "sas"}},
-	"worker":       {may: []string{"client", "worker/*", "window", "autoscale", "amqp/names"}},
-	"worker/*":     {may: []string{"client", "worker", "worker/*"}},
-	"window":       {},
-	"autoscale":    {},
-	"pools":        {},
-	"processor":    {may: []string{"client"}},
-	"triagetest":   {may: []string{"server", "config", "vfs", "client", "entity"}},
-	"web":          {},
-	"api":          {},
+	"cmd/triagemq":   {may: []string{"cli", "cli/*"}},
+	"cli":            {may: []string{"client", "config", "entity", "access", "sas", "filter", "filter/*", "policy", "load"}},
+	"cli/entities":   {may: []string{"cli", "client", "config", "apply", "entity", "policy", "server"}},
+	"cli/pools":      {may: []string{"cli"}},
+	"cli/messages":   {may: []string{"cli", "client", "entity", "policy"}},
+	"cli/host":       {may: []string{"cli", "server", "server/credentials", "config", "entity", "access", "policy", "journal", "journal/wal/repair", "vfs", "load"}},
+	"client":         {may: []string{"address", "amqp/*", "notify", "sas"}},
+	"worker":         {may: []string{"client", "worker/*", "window", "autoscale", "amqp/names"}},
+	"worker/program": {may: []string{"client", "worker"}},
+	"window":         {},
+	"autoscale":      {never: pure},
+	"processor":      {may: []string{"client"}},
+	"triagetest":     {may: []string{"server", "config", "vfs", "client", "entity"}},
+	"web":            {},
+	"api":            {},
 
 	// The load generator uses our own codec. The programs in bench measure other
 	// clients, other brokers and the disk, and contain a server that does nothing,

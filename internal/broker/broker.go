@@ -15,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/jobs/measure"
 	"github.com/triagemq/triagemq/internal/broker/jobs/reclassify"
 	"github.com/triagemq/triagemq/internal/clock"
+	"github.com/triagemq/triagemq/internal/pools"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
@@ -32,6 +33,7 @@ type Broker struct {
 	alerts       *alerts.Alerts
 	measuring    *measure.Measuring
 	requests     *requests
+	pools        pools.Registry
 }
 
 // Open returns a broker over recovered shards. Run must be called to forward messages

@@ -4,6 +4,7 @@
 // packages below it:
 //
 //	entities   queues, topics, subscriptions, rules, policies, apply, export
+//	pools      worker pools: list, pause, resume, resize
 //	messages   send, receive, peek, explain, dead letters
 //	host       what runs on the broker's machine: serve, key, config, journal, bench
 //

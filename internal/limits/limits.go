@@ -92,6 +92,23 @@ const (
 	KeyText = 256
 )
 
+// Limits of worker pools that announce themselves.
+const (
+	// Pools is how many pools the broker knows. One queue or subscription may have a
+	// tenth of them.
+	Pools = 1000
+	// PoolInstances is how many processes all pools may have. One queue or subscription may
+	// have a tenth of them.
+	PoolInstances = 10_000
+	// PoolSources is how many queues and subscriptions one pool may name.
+	PoolSources = 256
+	// PoolText is how many characters the name of a pool, of its host or of one of its
+	// sources may have.
+	PoolText = 400
+	// PoolSlots is how many slots a pool may be ordered to have.
+	PoolSlots = 10_000
+)
+
 // Limits of answers.
 const (
 	// MessageJSON is how many bytes of JSON are made from the properties of one

@@ -50,6 +50,12 @@ var table = []row{
 	{"Keys of an entity", AuthorizationRules, Count},
 	{"Name of a key, a key", KeyText, Characters},
 
+	{"Pools", Pools, Count},
+	{"Processes of all pools", PoolInstances, Count},
+	{"Sources of a pool", PoolSources, Count},
+	{"Name, host or source of a pool", PoolText, Characters},
+	{"Slots that a pool is ordered to have", PoolSlots, Count},
+
 	{"JSON made from the properties, or the AMQP value, of one message", MessageJSON, Bytes},
 	{"JSON of one answer with messages", PeekJSON, Bytes},
 

@@ -132,7 +132,7 @@ var operationNames = []string{
 	"schedule-message", "cancel-scheduled-message",
 	"peek-message", "receive-by-sequence-number", "renew-lock", "update-disposition", "batch-delete-messages",
 	"renew-session-lock", "get-session-state", "set-session-state", "get-message-sessions",
-	"add-rule", "remove-rule", "enumerate-rules",
+	"add-rule", "remove-rule", "enumerate-rules", names.AnnouncePool,
 }
 
 var operationNeeds = map[string]access.Rights{
@@ -142,6 +142,7 @@ var operationNeeds = map[string]access.Rights{
 	"renew-session-lock": access.Listen, "get-session-state": access.Listen, "set-session-state": access.Listen,
 	"get-message-sessions": access.Listen,
 	"add-rule":             access.Listen, "remove-rule": access.Listen, "enumerate-rules": access.Listen,
+	names.AnnouncePool: access.Listen,
 }
 
 // errStatus is an answer of $management that the peer may not have what it asks for.
@@ -161,9 +162,12 @@ func (p *trial) request(node, name string, body map[string]any) error {
 		return err
 	}
 	defer receive.Close(p.ctx())
+	if !strings.Contains(name, ":") {
+		name = "com.microsoft:" + name
+	}
 	err = send.Send(p.ctx(), &amqp.Message{
 		Properties:            &amqp.MessageProperties{MessageID: "1", ReplyTo: &replyTo},
-		ApplicationProperties: map[string]any{"operation": "com.microsoft:" + name}, Value: body,
+		ApplicationProperties: map[string]any{"operation": name}, Value: body,
 	}, nil)
 	if err != nil {
 		return err

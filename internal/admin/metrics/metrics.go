@@ -59,7 +59,7 @@ func New(p Sources) http.Handler {
 		}
 		// A collector gets no context, so each scrape has its own collector.
 		scrape := prometheus.NewRegistry()
-		scrape.MustRegister(&collector{Sources: p, ctx: r.Context()}, &classCollector{Sources: p, ctx: r.Context()}, &shardCollector{p}, &jobCollector{p})
+		scrape.MustRegister(&collector{Sources: p, ctx: r.Context()}, &classCollector{Sources: p, ctx: r.Context()}, &shardCollector{p}, &jobCollector{p}, poolCollector{p})
 		if p.Memory != nil {
 			scrape.MustRegister(memoryCollector{p.Memory})
 		}

@@ -110,6 +110,8 @@ var known = []struct {
 	{broker.ErrMessageNotFound, http.StatusNotFound, "message_not_found", "No message has that number, or it is locked."},
 	{broker.ErrTimeout, http.StatusRequestTimeout, "timeout", "No message or session was available before the timeout."},
 	{broker.ErrBusy, http.StatusServiceUnavailable, "busy", ""},
+	{broker.ErrPoolNotFound, http.StatusNotFound, "pool_not_found", ""},
+	{broker.ErrPoolInvalid, http.StatusBadRequest, "invalid", ""},
 	{broker.ErrMoved, http.StatusServiceUnavailable, "moved", "Another process has taken over the messages of this entity."},
 	{broker.ErrStopping, http.StatusServiceUnavailable, "stopping", "The broker is stopping."},
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, "timeout", "The operation did not end in time."},

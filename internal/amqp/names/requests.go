@@ -52,3 +52,43 @@ const (
 	RemoveRule              = "com.microsoft:remove-rule"
 	EnumerateRules          = "com.microsoft:enumerate-rules"
 )
+
+// AnnouncePool is an operation of $management that is ours: a process of a worker pool
+// tells what it does, and gets its orders.
+const AnnouncePool = "triagemq:announce-pool"
+
+// What AnnouncePool tells.
+const (
+	PoolName         = "name"
+	PoolInstance     = "instance" // an ID of the process' own choice
+	PoolHost         = "host"
+	PoolProcess      = "process"
+	PoolSources      = "sources"
+	PoolSlots        = "slots" // also in the reply
+	PoolBusy         = "busy"
+	PoolSuspended    = "suspended"
+	PoolRetrying     = "retrying"
+	PoolPaused       = "paused" // also in the reply
+	PoolIdle         = "idle"
+	PoolBackground   = "background"
+	PoolLeaving      = "leaving"
+	PoolCompleted    = "completed"
+	PoolFailed       = "failed"
+	PoolDeadLettered = "dead-lettered"
+	PoolPreempted    = "preempted"
+
+	// The orders that the process obeys, of which the broker may know nothing any more.
+	PoolOrderedPause = "ordered-pause"
+	PoolOrderedSlots = "ordered-slots"
+	PoolRevision     = "revision" // also in the reply
+)
+
+// What the reply to AnnouncePool tells besides.
+const (
+	PoolKnown     = "known" // the next three were measured
+	PoolDemand    = "demand"
+	PoolWaiting   = "waiting"
+	PoolOldest    = "oldest" // milliseconds
+	PoolSpare     = "spare"
+	PoolInstances = "instances"
+)

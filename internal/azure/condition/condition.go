@@ -57,6 +57,8 @@ var shared = []Condition{
 	{broker.ErrDiskFull, endpoint.CondResourceLimitExceeded, StatusForbidden, "The broker's disk is full. Receiving and settling still work."},
 	{broker.ErrTimeout, names.Timeout, StatusTimeout, "The operation did not complete within the allotted time."},
 	{broker.ErrBusy, names.ServerBusy, StatusUnavailable, ""},
+	{broker.ErrPoolInvalid, names.ArgumentError, StatusBadRequest, ""},
+	{broker.ErrTooManyPools, endpoint.CondResourceLimitExceeded, StatusForbidden, ""},
 	{broker.ErrMoved, endpoint.CondDetachForced, StatusUnavailable, "Another process has taken over the messages of '{entity}'. Connect again."},
 	{broker.ErrStopping, endpoint.CondConnectionForced, StatusUnavailable, "The broker is stopping."},
 	{context.DeadlineExceeded, names.Timeout, StatusTimeout, "The operation did not complete within the allotted time."},

@@ -7,7 +7,7 @@
 // Package azure receives a request, checks its sender's rights and sends the reply; here
 // the arguments are read, the broker is asked and the body of the reply is made.
 // operations.go has the table of operations, and the others what they do: messages.go,
-// sessions.go and rules.go. values.go has what links use as well.
+// sessions.go, rules.go and pools.go. values.go has what links use as well.
 //
 // A session belongs to the receiver that holds its lock. An operation on a session, or on
 // messages that may be in one, is served only for the connection that holds it.

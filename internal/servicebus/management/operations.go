@@ -34,6 +34,8 @@ type call struct {
 	session queue.SessionLock // that the request is about, if the operation is fenced
 	// held are the sessions of the entity that the connection holds.
 	held []queue.SessionLock
+	// sources are those that a pool names and its sender may listen to.
+	sources []string
 }
 
 // operation is one entry of the table of operations.
@@ -44,17 +46,18 @@ type operation struct {
 	largeReply bool // it holds messages, states or rules
 }
 
-// fence says what of an operation is about sessions, which belong to the receiver that
-// holds them.
+// fence says what of an operation needs to be checked in the connection's context. Mostly
+// these are sessions, which belong to the receiver that holds them.
 type fence uint8
 
 const (
 	unfenced  fence = iota
 	bySession       // it acts on the session that it names, if it does
 	byToken         // it acts on messages, which may be in sessions
+	bySources       // it is about several entities, of which its sender may listen to some
 )
 
-// operations are those of the service, by the name in the request.
+// operations are those of the service, and one of ours, by the name in the request.
 var operations = map[string]operation{
 	names.RenewLock:               {access.Listen, renewLock, byToken, false},
 	names.UpdateDisposition:       {access.Listen, updateDisposition, byToken, false},
@@ -70,6 +73,7 @@ var operations = map[string]operation{
 	names.AddRule:                 {access.Listen, addRule, unfenced, false},
 	names.RemoveRule:              {access.Listen, removeRule, unfenced, false},
 	names.EnumerateRules:          {access.Listen, enumerateRules, unfenced, true},
+	names.AnnouncePool:            {access.Listen, announcePool, bySources, false}, // ours
 }
 
 // Names returns the names of all operations.
@@ -98,10 +102,12 @@ func Operation(name string, b *broker.Broker, sessions Sessions) (azure.Operatio
 // propAssociatedLink names the receiver's link that a request is made for.
 const propAssociatedLink = names.AssociatedLink
 
-// fence finds the sessions that the request is about, and refuses it if its sender does
-// not hold the one that it names.
+// fence finds the sessions or sources that the request is about, and refuses it if its
+// sender does not hold the session that it names.
 func (op *operation) fence(k *call, sessions Sessions) error {
 	switch id := k.Text("session-id"); {
+	case op.fenced == bySources:
+		return k.poolSources()
 	case op.fenced == byToken:
 		k.held = sessions.HeldSessions(k.Entity())
 	case op.fenced == bySession && id != nil:

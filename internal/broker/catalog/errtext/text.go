@@ -51,7 +51,7 @@ func isPackage(text string) bool {
 	}
 	switch name {
 	case "access", "broker", "caller", "codec", "endpoint", "engine", "entity", "filter", "frame", "journal", "limits",
-		"message", "objective", "policy", "queue", "queueserver", "servicebus", "wal":
+		"message", "objective", "policy", "pools", "queue", "queueserver", "servicebus", "wal":
 		return true
 	}
 	return false

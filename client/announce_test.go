@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/triagetest"
+)
+
+// A broker that has restarted learns the orders of a pool from the pool.
+func TestAnnouncedOrdersOutliveTheBroker(t *testing.T) {
+	b := triagetest.Start(t, "queues: [{name: orders}, {name: reports}]")
+	c := b.Client()
+	report := client.PoolReport{Name: "low", Instance: "1", Sources: []string{"orders", "reports"}, Slots: 4}
+	orders, err := c.AnnouncePool(t.Context(), report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !orders.Known || !orders.Spare || orders.Instances != 1 || orders.Revision != 0 || orders.Waiting != 0 {
+		t.Errorf("orders of a new pool: %+v", orders)
+	}
+	report.Obeyed = client.PoolOrders{Paused: true, Slots: 3, Revision: 17}
+	b.Crash()
+	for _, obeyed := range []client.PoolOrders{report.Obeyed, {}} {
+		report.Obeyed = obeyed
+		orders, err = c.AnnouncePool(t.Context(), report)
+		if err != nil || !orders.Paused || orders.Slots != 3 || orders.Revision != 17 {
+			t.Errorf("after the crash: %+v, %v, want the orders that the pool had", orders, err)
+		}
+	}
+}
+
+func TestAnnouncingErrors(t *testing.T) {
+	b := triagetest.Start(t, "queues: [{name: orders}]")
+	c := b.Client()
+	if _, err := c.AnnouncePool(t.Context(), client.PoolReport{Name: "a\nb", Instance: "1", Sources: []string{"orders"}}); !errors.Is(err, client.ErrInvalid) {
+		t.Errorf("odd name: %v, want %v", err, client.ErrInvalid)
+	}
+	if _, err := c.AnnouncePool(t.Context(), client.PoolReport{Name: "low", Instance: "1", Sources: []string{"none"}}); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("no such queue: %v, want %v", err, client.ErrNotFound)
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/triagemq/triagemq/internal/broker"
+)
+
+func poolDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("triagemq_pool_"+name, help, []string{"pool", "source"}, nil)
+}
+
+// poolMetric is a number that every pool has.
+type poolMetric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(*broker.Pool) float64
+}
+
+// poolMetrics are the metrics of worker pools. Their names are part of the API: they do
+// not change after the first release. The broker bounds the number of pools.
+var poolMetrics = []poolMetric{
+	{poolDesc("processes", "Processes of a pool that announce themselves."), prometheus.GaugeValue,
+		func(p *broker.Pool) float64 { return float64(len(p.Instances)) }},
+	{poolDesc("paused", "1 if a pool is ordered to pause."), prometheus.GaugeValue,
+		func(p *broker.Pool) float64 {
+			if p.Paused {
+				return 1
+			}
+			return 0
+		}},
+	{poolDesc("slots", "Handlers that a pool can run at a time."), prometheus.GaugeValue,
+		func(p *broker.Pool) float64 { return float64(p.Slots) }},
+	{poolDesc("busy", "Handlers that run."), prometheus.GaugeValue,
+		func(p *broker.Pool) float64 { return float64(p.Busy) }},
+	{poolDesc("suspended", "Handlers that wait in place for a slot."), prometheus.GaugeValue,
+		func(p *broker.Pool) float64 { return float64(p.Suspended) }},
+	{poolDesc("retrying", "Messages that a pool keeps until it retries them."), prometheus.GaugeValue,
+		func(p *broker.Pool) float64 { return float64(p.Retrying) }},
+	{poolDesc("completed_total", "Messages that a pool has completed."), prometheus.CounterValue,
+		func(p *broker.Pool) float64 { return float64(p.Completed) }},
+	{poolDesc("failed_total", "Messages whose handler has failed."), prometheus.CounterValue,
+		func(p *broker.Pool) float64 { return float64(p.Failed) }},
+	{poolDesc("dead_lettered_total", "Messages that a pool has made dead letters."), prometheus.CounterValue,
+		func(p *broker.Pool) float64 { return float64(p.DeadLettered) }},
+	{poolDesc("preempted_total", "Tasks that made way for a message of a higher level."), prometheus.CounterValue,
+		func(p *broker.Pool) float64 { return float64(p.Preempted) }},
+}
+
+// poolCollector reads the list of worker pools. It is a prometheus.Collector.
+type poolCollector struct{ Sources }
+
+// Describe implements prometheus.Collector.
+func (poolCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range poolMetrics {
+		to <- m.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c poolCollector) Collect(to chan<- prometheus.Metric) {
+	for _, p := range c.Broker.Pools() {
+		for _, m := range poolMetrics {
+			to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.of(&p), p.Name, p.Source)
+		}
+	}
+}

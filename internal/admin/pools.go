@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"net/http"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
+)
+
+// PoolSize is how many slots each process of a pool is to have.
+type PoolSize struct {
+	Slots *int `json:"slots"` // zero gives the pool back its own setting
+}
+
+var poolQuery = []parameter{
+	{"source", "string", "Only the pool at this queue or subscription, if several have the name."},
+}
+
+// poolRoutes are the routes for worker pools. Pools are not entities: they announce
+// themselves, and what they are ordered is a matter of the namespace.
+func (a *api) poolRoutes() []route {
+	const one = "/pools/{pool}"
+	order := func(verb, id, summary string, do func(c *call, name, source string) ([]broker.Pool, error)) route {
+		return route{
+			method: http.MethodPost, path: one + "/" + verb, id: id, right: access.Manage,
+			summary: summary, query: poolQuery, result: list[broker.Pool]{},
+			handle: func(c *call) (any, error) {
+				ps, err := do(c, c.PathValue("pool"), c.URL.Query().Get("source"))
+				return list[broker.Pool]{ps, len(ps)}, err
+			},
+		}
+	}
+	resize := order("resize", "resizePool", "Set the slots of each process of a pool; 0 gives it back its own setting.", resizePool)
+	resize.body = PoolSize{}
+	return []route{
+		{
+			method: http.MethodGet, path: "/pools", id: "listPools", right: access.Listen,
+			summary: "List the worker pools that have announced themselves, with their processes.", query: listQuery, result: list[broker.Pool]{},
+			handle: func(c *call) (any, error) {
+				return page(c, c.Broker.Pools(), func(p broker.Pool) string { return p.Name },
+					func(p broker.Pool) (broker.Pool, error) { return p, nil })
+			},
+		},
+		order("pause", "pausePool", "Have a pool take no more messages and suspend the tasks that can be. Nothing is lost.",
+			func(c *call, name, source string) ([]broker.Pool, error) {
+				return c.Broker.PausePools(c.Context(), name, source, true)
+			}),
+		order("resume", "resumePool", "Let a paused pool go on.",
+			func(c *call, name, source string) ([]broker.Pool, error) {
+				return c.Broker.PausePools(c.Context(), name, source, false)
+			}),
+		resize,
+	}
+}
+
+func resizePool(c *call, name, source string) ([]broker.Pool, error) {
+	var size PoolSize
+	if err := c.decode(&size, limits.Body); err != nil {
+		return nil, err
+	}
+	if size.Slots == nil {
+		return nil, problem.Bad("slots is missing; 0 gives the pool back its own setting.")
+	}
+	return c.Broker.ResizePools(c.Context(), name, source, *size.Slots)
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/names"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
+)
+
+// poolSources reads the sources of a pool, in the connection's context: rights are known
+// there. The first is the entity of the node. Of the others, those that the sender may
+// not listen to are left out: it must learn nothing of them, and show none.
+func (k *call) poolSources() error {
+	k.sources = []string{k.Entity()}
+	v, _ := k.Body().Lookup(names.PoolSources)
+	if v.IsNull() {
+		return nil
+	}
+	if v.Kind() != codec.KindArray && v.Kind() != codec.KindList {
+		return azure.BadArgument(names.PoolSources, "a list of addresses")
+	}
+	n := 0
+	for e := range v.List() {
+		if n++; n > limits.PoolSources {
+			return azure.BadArgument(names.PoolSources, fmt.Sprintf("a list of at most %d addresses", limits.PoolSources))
+		}
+		addr, ok := e.Str()
+		if !ok || len(addr) > 4*limits.PoolText {
+			return azure.BadArgument(names.PoolSources, "a list of addresses")
+		}
+		path := strings.Clone(wire.PathOf(addr))
+		if slices.Contains(k.sources, path) || k.Conn().Require(access.Listen, path) != nil {
+			continue
+		}
+		k.sources = append(k.sources, path)
+	}
+	return nil
+}
+
+// announcePool takes the report of a process of a worker pool, and answers with orders.
+func announcePool(ctx context.Context, k *call) (codec.Value, error) {
+	r, err := k.poolReport()
+	if err != nil {
+		return codec.Value{}, err
+	}
+	a, err := k.broker.AnnouncePool(ctx, r)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	return wire.Result(
+		names.PoolPaused, codec.Bool(a.Orders.Paused),
+		names.PoolSlots, codec.Int(clamped(a.Orders.Slots)),
+		names.PoolRevision, codec.Long(a.Orders.Revision),
+		names.PoolKnown, codec.Bool(a.Known),
+		names.PoolDemand, codec.Int(clamped(a.Demand)),
+		names.PoolWaiting, codec.Long(a.Waiting),
+		names.PoolOldest, codec.Long(a.Oldest.Milliseconds()),
+		names.PoolSpare, codec.Bool(a.Spare),
+		names.PoolInstances, codec.Int(clamped(a.Instances)),
+	), nil
+}
+
+func clamped(n int) int32 { return int32(min(n, math.MaxInt32)) }
+
+// poolReport reads the report. Numbers that are missing are zero: later versions may tell
+// less.
+func (k *call) poolReport() (broker.PoolReport, error) {
+	r := broker.PoolReport{Sources: k.sources}
+	var err error
+	if r.Name, err = k.MustText(names.PoolName); err != nil {
+		return r, err
+	}
+	if r.Instance, err = k.MustText(names.PoolInstance); err != nil {
+		return r, err
+	}
+	for _, t := range []struct {
+		name string
+		to   *string
+	}{{names.PoolHost, &r.Host}, {names.PoolIdle, &r.Idle}} {
+		if text := k.Text(t.name); text != nil {
+			*t.to = *text
+		}
+	}
+	for _, f := range []struct {
+		name string
+		to   *bool
+	}{
+		{names.PoolPaused, &r.Paused}, {names.PoolBackground, &r.Background},
+		{names.PoolLeaving, &r.Leaving}, {names.PoolOrderedPause, &r.Orders.Paused},
+	} {
+		v, _ := k.Body().Lookup(f.name)
+		*f.to, _ = v.Bool()
+	}
+	for _, n := range []struct {
+		name string
+		to   *int
+	}{
+		{names.PoolProcess, &r.Process}, {names.PoolSlots, &r.Slots}, {names.PoolBusy, &r.Busy},
+		{names.PoolSuspended, &r.Suspended}, {names.PoolRetrying, &r.Retrying}, {names.PoolOrderedSlots, &r.Orders.Slots},
+	} {
+		got, err := k.whole(n.name, math.MaxInt32)
+		if err != nil {
+			return r, err
+		}
+		*n.to = int(got)
+	}
+	if r.Orders.Revision, err = k.whole(names.PoolRevision, math.MaxInt64); err != nil {
+		return r, err
+	}
+	for _, n := range []struct {
+		name string
+		to   *uint64
+	}{
+		{names.PoolCompleted, &r.Counts.Completed}, {names.PoolFailed, &r.Counts.Failed},
+		{names.PoolDeadLettered, &r.Counts.DeadLettered}, {names.PoolPreempted, &r.Counts.Preempted},
+	} {
+		got, err := k.whole(n.name, math.MaxInt64)
+		if err != nil {
+			return r, err
+		}
+		*n.to = uint64(got)
+	}
+	return r, nil
+}
+
+// whole returns a number between zero and most; zero if it is absent.
+func (k *call) whole(name string, most int64) (int64, error) {
+	v, _ := k.Body().Lookup(name)
+	if v.IsNull() {
+		return 0, nil
+	}
+	n, ok := wire.Integer(v)
+	if !ok || n < 0 {
+		return 0, azure.BadArgument(name, "a number that is not negative")
+	}
+	return min(n, most), nil
+}
