@@ -25,7 +25,7 @@ func modelPool(b *modelBroker) *worker.Pool {
 // wantCompleted checks the counter once all goroutines wait.
 func wantCompleted(t *testing.T, p *worker.Pool, want uint64, when string) {
 	t.Helper()
-	time.Sleep(10 * time.Millisecond) // for the answers of the broker
+	elapse(10 * time.Millisecond) // for the answers of the broker
 	synctest.Wait()
 	if got := p.Status().Completed; got != want {
 		t.Errorf("%s %d messages are complete, want %d; status %+v", when, got, want, p.Status())

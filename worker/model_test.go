@@ -110,7 +110,7 @@ func (s *schedule) run() {
 	s.pool.Resume()
 	s.resize(2)
 	for i := 0; s.broker.left() > 0 && !s.t.Failed(); i++ {
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		if i > 600 {
 			s.t.Errorf("after 10 hours %d messages are left; status %+v", s.broker.left(), s.pool.Status())
 		}
@@ -163,11 +163,11 @@ func (s *schedule) step() {
 		s.epoch++
 		s.mu.Unlock()
 		s.broker.crash()
-		time.Sleep(time.Duration(s.rng.IntN(20_000)) * time.Millisecond)
+		elapse(time.Duration(s.rng.IntN(20_000)) * time.Millisecond)
 		s.broker.restart()
 		s.upSince = time.Now()
 	}
-	time.Sleep(time.Duration(s.rng.IntN(1000)) * time.Millisecond)
+	elapse(time.Duration(s.rng.IntN(1000)) * time.Millisecond)
 	// After the number of slots was reduced, the handlers that run may go on.
 	synctest.Wait()
 	s.mu.Lock()
@@ -197,12 +197,12 @@ const settled = 10 * time.Second
 // answers of the broker.
 func (s *schedule) sendUrgent() {
 	if s.paused || time.Since(s.upSince) < settled {
-		time.Sleep(settled)
+		elapse(settled)
 	}
 	now := s.pool.Preempt != nil && s.pool.Preempt.Budget < 0 && s.pool.Preempt.MinRun == 0 &&
 		s.broker.extensions && !s.paused && s.hasPlace()
 	n := s.broker.send(s.sources[0], "urgent", 9)
-	time.Sleep(50 * time.Millisecond)
+	elapse(50 * time.Millisecond)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now && s.started[n] == 0 {

@@ -74,12 +74,15 @@ func (b *modelBroker) wake() {
 	b.changed = make(chan struct{})
 }
 
+// elapse lets synthetic time pass.
+func elapse(d time.Duration) { <-time.After(d) }
+
 // pause lets time pass, as a network does.
 func (b *modelBroker) pause() {
 	b.mu.Lock()
 	d := time.Duration(b.rng.IntN(1000)) * time.Microsecond
 	b.mu.Unlock()
-	time.Sleep(d)
+	elapse(d)
 }
 
 // crash takes the broker away. It forgets some of the locks, which count as failures.
