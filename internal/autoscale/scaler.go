@@ -21,20 +21,20 @@ type Sample struct {
 
 // Scaler is the number of slots of a pool, and what it follows from.
 type Scaler struct {
-	limits  Limits
-	slots   int
-	changed time.Time // when slots last changed
-	full    bool      // all slots were busy at the last sample
+	limits Limits
+	slots  int
+	full   bool // all slots were busy at the last sample
 
-	// While fewer slots would do: since when, and the most that were needed since.
+	// While fewer slots would do: since when, and the most that were needed since. A
+	// change of slots ends this, so it began after the last change.
 	low  bool
 	from time.Time
 	peak int
 }
 
 // New returns a scaler that begins with a number of slots, as far as the limits allow it.
-func New(now time.Time, l Limits, slots int) *Scaler {
-	return &Scaler{limits: l, slots: l.clamp(slots), changed: now}
+func New(l Limits, slots int) *Scaler {
+	return &Scaler{limits: l, slots: l.clamp(slots)}
 }
 
 // Slots returns the number of slots that was last decided.
@@ -46,18 +46,15 @@ func (l Limits) clamp(n int) int { return max(min(n, l.Ceiling), l.Floor) }
 func (s *Scaler) Decide(now time.Time, in Sample) int {
 	want := s.limits.clamp(s.want(in))
 	if want >= s.slots {
-		s.low = false
-		if want > s.slots {
-			s.slots, s.changed = want, now
-		}
+		s.slots, s.low = want, false
 		return s.slots
 	}
 	if !s.low {
 		s.low, s.from, s.peak = true, now, want
 	}
 	s.peak = max(s.peak, want)
-	if now.Sub(s.from) >= s.limits.CoolDown && now.Sub(s.changed) >= s.limits.CoolDown {
-		s.slots, s.changed, s.low = s.peak, now, false
+	if now.Sub(s.from) >= s.limits.CoolDown {
+		s.slots, s.low = s.peak, false
 	}
 	return s.slots
 }

@@ -29,7 +29,7 @@ func repeat(n int, in Sample) []Sample {
 }
 
 func TestDemandIsFollowedUpAtOnceAndDownAfterTheCoolDown(t *testing.T) {
-	s := New(began, Limits{Floor: 1, Ceiling: 10, CoolDown: 2 * time.Second}, 1)
+	s := New(Limits{Floor: 1, Ceiling: 10, CoolDown: 2 * time.Second}, 1)
 	now := began
 	steps := []struct {
 		in   Sample
@@ -53,7 +53,7 @@ func TestDemandIsFollowedUpAtOnceAndDownAfterTheCoolDown(t *testing.T) {
 }
 
 func TestToZeroAndBack(t *testing.T) {
-	s := New(began, Limits{Ceiling: 4, CoolDown: time.Second}, 2)
+	s := New(Limits{Ceiling: 4, CoolDown: time.Second}, 2)
 	// A rate of arrival that fades away asks for a slot without any message.
 	idle := follow(s, began, repeat(4, Sample{Measured: true, Demand: 1})...)
 	if got := idle[len(idle)-1]; got != 0 {
@@ -65,7 +65,7 @@ func TestToZeroAndBack(t *testing.T) {
 }
 
 func TestWithoutABrokerThatMeasures(t *testing.T) {
-	s := New(began, Limits{Ceiling: 7, CoolDown: 2 * time.Second}, 0)
+	s := New(Limits{Ceiling: 7, CoolDown: 2 * time.Second}, 0)
 	if got := s.Decide(began, Sample{}); got != 1 {
 		t.Fatalf("%d slots, want one, which asks for messages", got)
 	}
@@ -96,7 +96,7 @@ func TestWithoutABrokerThatMeasures(t *testing.T) {
 
 // A slot that is tried and stays idle is not followed by more.
 func TestTryingEndsWhenSlotsStayIdle(t *testing.T) {
-	s := New(began, Limits{Floor: 2, Ceiling: 100, CoolDown: time.Minute}, 2)
+	s := New(Limits{Floor: 2, Ceiling: 100, CoolDown: time.Minute}, 2)
 	got := follow(s, began, repeat(20, Sample{Busy: 2})...)
 	if last := got[len(got)-1]; last != 3 {
 		t.Errorf("two tasks that last: %v, want 3 at the end", got)
@@ -110,7 +110,7 @@ func TestLimitsAndCoolDownHold(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		l := Limits{Floor: rng.IntN(5), CoolDown: time.Duration(rng.IntN(20)) * time.Second / 2}
 		l.Ceiling = max(1, l.Floor) + rng.IntN(20)
-		s := New(began, l, rng.IntN(40)-10)
+		s := New(l, rng.IntN(40)-10)
 		now, changed, slots := began, began, s.Slots()
 		type need struct {
 			at   time.Time
