@@ -188,6 +188,7 @@ type link struct {
 	session  *amqp.Session
 	sender   *amqp.Sender   // one of the two
 	receiver *amqp.Receiver // is set
+	polled   *polled        // of a link for polls
 	broken   atomic.Bool
 }
 

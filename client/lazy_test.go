@@ -4,6 +4,7 @@ package client_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -90,6 +91,63 @@ func TestPollReturnsWhatThereIs(t *testing.T) {
 	cancel()
 	_, err = q.Poll(ended, 1)
 	wantError(t, "poll with a context that has ended", err, context.Canceled)
+}
+
+// A message that was acknowledged before a poll is found by it, each time, however much
+// of the credit was not used before.
+func TestPollMissesNothing(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	c, w := wired(t, b)
+	first := open(t, c, "orders", &client.ReceiverOptions{Sources: []string{"work"}})
+	second := open(t, c, "work", nil)
+	for i := range 100 {
+		want := fmt.Sprint(i)
+		first.say(want)
+		if i%3 == 0 {
+			second.say("more")
+			want += " more"
+		}
+		if i%40 == 39 {
+			w.cut()
+		}
+		ms, err := first.Poll(first.ctx, 1+i%7)
+		must(t, err)
+		if 1+i%7 == 1 && i%3 == 0 {
+			more, err := first.Poll(first.ctx, 5)
+			must(t, err)
+			ms = append(ms, more...)
+		}
+		wantBodies(t, ms, want)
+		must(t, first.Complete(first.ctx, ms...))
+	}
+	must(t, first.Receiver.Close())
+	_, err := first.Poll(first.ctx, 1)
+	wantError(t, "poll a closed receiver", err, client.ErrClosed)
+}
+
+func TestPollOfASessionAndOfWhatIsPrefetched(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	ctx := deadline(t)
+	s, err := b.Client().OpenSender(ctx, "sessions", nil)
+	must(t, err)
+	session, err := b.Client().OpenSession(ctx, "sessions", "s", nil)
+	must(t, err)
+	q := open(t, b.Client(), "orders", &client.ReceiverOptions{Prefetch: 10})
+	for _, r := range []*client.Receiver{session.Receiver, q.Receiver} {
+		ms, err := r.Poll(ctx, 5)
+		must(t, err)
+		wantBodies(t, ms, "")
+	}
+	must(t, s.Send(ctx, &client.Message{Session: "s", Body: []byte("a")}))
+	q.say("a")
+	for _, r := range []*client.Receiver{session.Receiver, q.Receiver} {
+		var ms []*client.Received
+		for len(ms) == 0 && ctx.Err() == nil {
+			ms, err = r.Poll(ctx, 5)
+			must(t, err)
+		}
+		wantBodies(t, ms, "a")
+	}
 }
 
 func TestSenderFillsInWhatItsOptionsSay(t *testing.T) {

@@ -4,6 +4,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -63,8 +64,11 @@ type Receiver struct {
 	more           []string       // sources after the first
 	prefetcher     *prefetcher    // nil without prefetch
 	link           *lazyValue[*link]
-	sem            chan struct{} // capacity 1: full while someone receives
+	polls          *lazyValue[*link] // the link of Poll
+	noPolls        atomic.Bool       // the broker does not know such links
+	sem            chan struct{}     // capacity 1: full while someone receives
 	attach         func(context.Context, *connection) (*link, error)
+	session        bool                   // it is one of a session
 	group          *string                // the session of a session receiver, once granted
 	name           atomic.Pointer[string] // of the latest link
 	closed         atomic.Bool
@@ -95,7 +99,7 @@ func (c *Client) OpenReceiver(ctx context.Context, entity string, o *ReceiverOpt
 func (c *Client) newReceiver(entity string, o *ReceiverOptions) *Receiver {
 	r := &Receiver{
 		client: c, entity: c.entity(entity),
-		link: newLazyValue[*link](), sem: make(chan struct{}, 1),
+		link: newLazyValue[*link](), polls: newLazyValue[*link](), sem: make(chan struct{}, 1),
 	}
 	if o != nil {
 		r.mode, r.more = o.Mode, o.Sources
@@ -155,10 +159,8 @@ func (r *Receiver) open(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	return r.link.get(ctx, (*link).usable, func() (*link, error) {
-		for _, entity := range append([]string{r.entity}, r.more...) {
-			if err := conn.authorize(ctx, entity); err != nil {
-				return nil, err
-			}
+		if err := r.authorize(ctx, conn); err != nil {
+			return nil, err
 		}
 		l, err := unlessClosed(&r.closed)(r.attach(ctx, conn))
 		if err == nil {
@@ -167,6 +169,16 @@ func (r *Receiver) open(ctx context.Context) (*link, error) {
 		}
 		return l, err
 	})
+}
+
+// authorize puts the tokens for all sources.
+func (r *Receiver) authorize(ctx context.Context, conn *connection) error {
+	for _, entity := range append([]string{r.entity}, r.more...) {
+		if err := conn.authorize(ctx, entity); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Receive waits for messages and returns at least one and at most limit of them,
@@ -181,21 +193,7 @@ func (r *Receiver) Receive(ctx context.Context, limit int) ([]*Received, error) 
 	if r.prefetcher != nil {
 		return r.prefetcher.receive(ctx, limit)
 	}
-	return r.fetch(ctx, limit, (*link).receive)
-}
-
-// Poll returns up to limit of the messages that the broker has now, the most urgent
-// first. It does not wait for one: none means that there is none. With Prefetch it
-// returns what has been fetched.
-func (r *Receiver) Poll(ctx context.Context, limit int) ([]*Received, error) {
-	if err := r.turn(ctx); err != nil {
-		return nil, err
-	}
-	defer r.yield()
-	if r.prefetcher != nil {
-		return r.prefetcher.poll(ctx, limit)
-	}
-	return r.fetch(ctx, limit, (*link).poll)
+	return r.fetch(ctx, limit, r.open, (*link).receive)
 }
 
 // turn waits until no other call receives; yield ends the turn.
@@ -210,18 +208,20 @@ func (r *Receiver) turn(ctx context.Context) error {
 
 func (r *Receiver) yield() { <-r.sem }
 
-// fetch takes messages from the link, a new one if need be.
+// fetch takes messages from a link, which is opened if need be.
 func (r *Receiver) fetch(
-	ctx context.Context, limit int, from func(*link, context.Context, int) ([]*amqp.Message, error),
+	ctx context.Context, limit int,
+	open func(context.Context) (*link, error),
+	take func(*link, context.Context, int) ([]*amqp.Message, error),
 ) ([]*Received, error) {
 	var out []*Received
 	err := r.client.retry(ctx, func(o *outage) error {
-		l, err := r.open(ctx)
+		l, err := open(ctx)
 		if err != nil {
 			return err
 		}
 		o.reset(time.Now())
-		raw, err := from(l, ctx, max(1, min(limit, maxCredit)))
+		raw, err := take(l, ctx, max(1, min(limit, maxCredit)))
 		for _, m := range raw {
 			out = append(out, r.accept(l, m))
 		}
@@ -262,14 +262,17 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 	if r.prefetcher != nil {
 		r.prefetcher.close(ctx)
 	}
-	l, err := r.link.take(ctx)
-	if err != nil {
-		return fmt.Errorf("close receiver of %q: %w", r.entity, err)
+	var errs []error
+	for _, links := range []*lazyValue[*link]{r.link, r.polls} {
+		l, err := links.take(ctx)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("close receiver of %q: %w", r.entity, err))
+		}
+		if l != nil && l.conn.alive() {
+			errs = append(errs, l.close(ctx))
+		}
 	}
-	if l != nil && l.conn.alive() {
-		return l.close(ctx)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // accept makes a message of a delivery.
@@ -308,20 +311,6 @@ func (l *link) receive(ctx context.Context, limit int) ([]*amqp.Message, error) 
 		return nil, err
 	}
 	return out, nil
-}
-
-// pollWait is how long a broker may take to send the first message that it has.
-const pollWait = 50 * time.Millisecond
-
-// poll asks for limit messages, and takes the credit back as soon as none comes.
-func (l *link) poll(ctx context.Context, limit int) ([]*amqp.Message, error) {
-	brief, cancel := context.WithTimeout(ctx, pollWait)
-	defer cancel()
-	out, err := l.receive(brief, limit)
-	if err != nil && brief.Err() != nil && ctx.Err() == nil {
-		return nil, nil
-	}
-	return out, err
 }
 
 // fill adds what arrives within the linger of the message before.

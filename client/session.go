@@ -48,6 +48,7 @@ func (c *Client) NextSession(ctx context.Context, entity string, o *ReceiverOpti
 
 func (c *Client) openSession(ctx context.Context, entity string, id *string, o *ReceiverOptions) (*Session, error) {
 	s := &Session{Receiver: c.newReceiver(entity, o)}
+	s.session = true
 	s.attach = func(ctx context.Context, conn *connection) (*link, error) {
 		return s.attachSession(ctx, conn, id)
 	}

@@ -23,6 +23,7 @@ type linkOptions struct {
 	rule    broker.SourceSelection
 	recall  bool // it keeps messages that it has not started and gives them back
 	tell    bool // it wants to know the level and class of each message
+	poll    bool // it wants for each credit what there is at once
 }
 
 // linkOptionsOf reads the options of an attach and puts those about levels into o.
@@ -58,8 +59,15 @@ func linkOptionsOf(properties []byte, o *broker.ReceiverOptions) (w linkOptions,
 		w.tell, _ = v.Bool()
 		w.any = true
 	}
+	if v, ok := wire.Lookup(properties, names.Poll); ok {
+		w.poll, _ = v.Bool()
+		w.any = true
+	}
 	return w, err
 }
+
+// polled is the link state at the end of a poll.
+var polled = codec.AppendValue(nil, codec.Map(codec.Symbol(names.Polled), codec.Bool(true)))
 
 func (w *linkOptions) readSources(properties []byte) error {
 	v, ok := wire.Lookup(properties, names.Sources)

@@ -96,6 +96,9 @@ func (c *links) attachReceiver(l *endpoint.Link, path string) error {
 	if r.options, err = linkOptionsOf(l.Remote().Properties, &o); err != nil {
 		return err
 	}
+	if r.options.poll {
+		l.DrainEach(polled)
+	}
 	if err := r.Check(); err != nil {
 		return err
 	}

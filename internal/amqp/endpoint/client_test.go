@@ -170,6 +170,37 @@ func TestClientDrains(t *testing.T) {
 	}
 }
 
+// A client that cannot grant and drain at once learns of the end of a drain that it did
+// not ask for. Its own count of deliveries stays right.
+func TestClientPolls(t *testing.T) {
+	conn := dial(t, nil)
+	s := session(t, conn)
+	over := make(chan struct{}, 1)
+	rcv := receiver(t, s, pollAddress, &amqp.ReceiverOptions{
+		Credit:                -1,
+		OnLinkStateProperties: func(p map[string]any) { over <- struct{}{} },
+	})
+	snd := sender(t, s, pollAddress)
+	for _, there := range []int{0, 1, 3, 0, 5, 2} {
+		for range there {
+			if err := snd.Send(t.Context(), amqp.NewMessage([]byte("x")), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := rcv.IssueCredit(5); err != nil {
+			t.Fatal(err)
+		}
+		<-over
+		got := 0
+		for rcv.Prefetched() != nil {
+			got++
+		}
+		if got != there {
+			t.Fatalf("received %d, want %d", got, there)
+		}
+	}
+}
+
 func TestClientReleasesAndGetsItAgain(t *testing.T) {
 	conn := dial(t, nil)
 	s := session(t, conn)

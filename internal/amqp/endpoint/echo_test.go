@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
 
@@ -59,11 +60,17 @@ func (a *queueApp) Attach(l *Link) {
 	case l.Role() == frame.Receiver:
 		l.Accept(Accept{Credit: 100, MaxMessageSize: 4 << 20})
 	default:
+		if l.Address() == pollAddress {
+			l.DrainEach(codec.AppendValue(nil, codec.Map(codec.Symbol("polled"), codec.Bool(true))))
+		}
 		q := a.queue(l.Address())
 		q.readers = append(q.readers, l)
 		l.Accept(Accept{})
 	}
 }
+
+// pollAddress is where each grant of credit is drained.
+const pollAddress = "polls"
 
 func (a *queueApp) Reserve(*Link, int) bool {
 	a.asked++

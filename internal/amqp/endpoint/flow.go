@@ -72,7 +72,7 @@ func (l *Link) onCredit(f *frame.Flow) {
 			l.park()
 		}
 	}
-	l.draining = f.Drain
+	l.draining = f.Drain || l.drainAnswer != nil && l.credit > 0
 }
 
 // park sets deliveries aside that wait for the session's window and that the peer has
@@ -145,13 +145,16 @@ func (l *Link) scheduleFlow() {
 
 // sendFlow sends the link's state now. Credit and count are always there: clients
 // that send (go-amqp, rhea) cannot do without.
-func (l *Link) sendFlow() {
+func (l *Link) sendFlow() { l.sendFlowWith(nil) }
+
+// sendFlowWith sends the link's state with properties, an encoded map or nil.
+func (l *Link) sendFlowWith(properties []byte) {
 	l.flowDue = false
 	l.session.sendFlow(&frame.Flow{
 		Handle: l.handle, HasHandle: true,
 		DeliveryCount: l.count, HasDeliveryCount: true,
 		LinkCredit: l.grantable(), HasLinkCredit: true,
-		Drain: l.draining,
+		Drain: l.draining, Properties: properties,
 	})
 }
 

@@ -48,6 +48,9 @@ type Link struct {
 
 	// As sender.
 	draining bool
+	// drainAnswer, if it is set, has each grant of credit drained, and is sent as the
+	// properties of the flow that ends it.
+	drainAnswer []byte
 	drained  bool       // DrainDone waits for what is queued
 	queued   uint32     // deliveries in Session.queue or parked that have no id yet
 	parked   []*waiting // of queued: those the peer took the credit for back
@@ -176,8 +179,16 @@ func (l *Link) DrainDone() {
 	if l.drained = l.leaving() > 0; l.drained {
 		return // when the last of them has left
 	}
-	l.count += l.credit
+	if l.drainAnswer == nil {
+		l.count += l.credit // else the peer did not ask, and keeps its count
+	}
 	l.credit = 0
-	l.sendFlow()
+	l.sendFlowWith(l.drainAnswer)
 	l.draining = false
 }
+
+// DrainEach has every grant of credit drained as if the peer had asked for it. The flow
+// that ends a drain then has these properties, an encoded map, and leaves the
+// delivery-count where it is. A client whose library cannot grant and drain in one flow
+// gets so in one round trip what there is.
+func (l *Link) DrainEach(properties []byte) { l.drainAnswer = properties }

@@ -22,6 +22,7 @@ type Flow struct {
 	Available        uint32
 	Drain            bool
 	Echo             bool
+	Properties       []byte // an encoded map, nil when absent
 }
 
 // Append appends f, descriptor included.
@@ -37,6 +38,7 @@ func (f *Flow) Append(dst []byte) []byte {
 	w.uintUnless(f.Available, 0)
 	w.flag(f.Drain)
 	w.flag(f.Echo)
+	w.raw(f.Properties)
 	return w.close()
 }
 
@@ -64,4 +66,5 @@ func (f *Flow) Decode(r *codec.Reader) {
 	f.Available = r.Uint()
 	f.Drain = r.Bool()
 	f.Echo = r.Bool()
+	f.Properties = rawMap(r)
 }

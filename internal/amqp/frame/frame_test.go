@@ -64,7 +64,7 @@ func parts() []struct {
 		{&Flow{
 			NextIncomingID: 1, HasNextIncomingID: true, IncomingWindow: 2, NextOutgoingID: 3, OutgoingWindow: 4,
 			Handle: 5, HasHandle: true, DeliveryCount: 6, HasDeliveryCount: true, LinkCredit: 7, HasLinkCredit: true,
-			Available: 8, Drain: true, Echo: true,
+			Available: 8, Drain: true, Echo: true, Properties: encodedMap(),
 		}, "005313c0"},
 		{&Flow{IncomingWindow: 2, NextOutgoingID: 3, OutgoingWindow: 4}, "005313c00804405202520352"},
 		{&Transfer{

@@ -21,9 +21,13 @@ const (
 	SourceSelection = "triagemq:source-selection"
 	Recall          = "triagemq:recall"
 	TellLevel       = "triagemq:tell-level" // tell the level and class of each message
+	Poll            = "triagemq:poll"       // each credit is drained; the end of that is told by Polled
 	Link            = "triagemq:link"       // of a link about recalls: the name of the receiver's
 	Granted         = "triagemq:granted"
 )
+
+// Polled is a property of a link's state: what there was for its credit has been sent.
+const Polled = "triagemq:polled"
 
 // RecallSuffix makes the address of an entity that of its recalls.
 const RecallSuffix = "/$recall"
