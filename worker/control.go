@@ -26,6 +26,8 @@ type orders struct {
 	slots  int  // 0: the pool's own setting
 	spare  bool // no other pool of the broker is fully busy
 	known  bool // the broker has answered
+	// revision tells the broker which orders these are, after it has restarted.
+	revision int64
 }
 
 // wanted returns the number of slots: that of the broker's operator, else that of the

@@ -91,7 +91,7 @@ func (r *run) loop(ctx context.Context) error {
 		r.wg.Wait()
 		r.supply.closeAll()
 	}()
-	r.wg.Go(func() { r.announce(r.asking) })
+	r.wg.Go(r.announce)
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	r.passGate(time.Now()) // before the first request
