@@ -45,7 +45,7 @@ func (j *journal) working(d time.Duration) worker.HandlerFunc {
 				j.note("%s leaves", t.Body)
 				return err
 			}
-			time.Sleep(10 * time.Millisecond)
+			elapse(10 * time.Millisecond)
 		}
 		j.note("%s ends", t.Body)
 		return nil
