@@ -26,6 +26,12 @@ type orders struct {
 	slots  int  // 0: the pool's own setting
 	spare  bool // no other pool of the broker is fully busy
 	known  bool // the broker has answered
+	// revision tells the broker which orders these are, after it has restarted.
+	revision int64
+	// What the broker knows of the sources; measured says that it does.
+	measured bool
+	waiting  int           // messages that can be delivered
+	oldest   time.Duration // how long the oldest of them has waited
 }
 
 // wanted returns the number of slots: that of the broker's operator, else that of the

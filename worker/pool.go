@@ -70,6 +70,7 @@ type Pool struct {
 	Observer Observer
 
 	open   opener // of tests; nil: Client
+	tell   teller // of tests; nil: Client
 	live   atomic.Pointer[run]
 	totals totals
 	mu     sync.Mutex

@@ -49,6 +49,7 @@ type run struct {
 	stopAsk  [slots.Channels]context.CancelFunc
 	slots    int
 	paused   bool
+	gate     gate
 	holding  string // why no messages are taken although the pool is not paused
 	failure  error  // why it is useless to go on
 }
@@ -70,6 +71,7 @@ func newRun(ctx context.Context, p *Pool, s settings) *run {
 	}
 	r.life, r.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.asking, r.endAsk = context.WithCancel(r.life)
+	r.gate = gate{windows: s.windows, whenSpare: p.WhenSpare, latestStart: p.LatestStart, began: r.began}
 	w := p.wished()
 	r.slots = w.wanted(s.slots)
 	r.machine = slots.New(slots.Settings{
@@ -89,13 +91,15 @@ func (r *run) loop(ctx context.Context) error {
 		r.wg.Wait()
 		r.supply.closeAll()
 	}()
-	r.wg.Go(func() { r.announce(r.asking) })
+	r.wg.Go(r.announce)
 	wake := time.NewTimer(0)
 	defer wake.Stop()
+	r.passGate(time.Now()) // before the first request
 	stop := ctx.Done()
 	var grace, last, final <-chan time.Time
 	var stuck error
 	r.heed(time.Now())
+	r.do(r.machine.Tick(time.Now()))
 	for {
 		if r.failure != nil && stop != nil {
 			stop, grace = nil, time.After(r.settings.grace)
@@ -104,13 +108,13 @@ func (r *run) loop(ctx context.Context) error {
 		if stop == nil && r.machine.Idle() && len(r.attempts) == 0 {
 			return errors.Join(r.failure, stuck)
 		}
-		if at := r.machine.Wake(); !at.IsZero() {
-			wake.Reset(time.Until(at))
-		}
+		r.publish()
+		r.setWake(wake, time.Now())
 		select {
 		case event := <-r.events:
 			r.do(event(time.Now()))
 		case <-wake.C:
+			r.passGate(time.Now())
 			r.do(r.machine.Tick(time.Now()))
 		case <-r.wished:
 			r.heed(time.Now())
@@ -126,7 +130,21 @@ func (r *run) loop(ctx context.Context) error {
 		case <-final:
 			r.end(ErrStopping) // messages that cannot be settled come again
 		}
-		r.publish()
+	}
+}
+
+// maxSleep bounds how long loop sleeps, so that a wall clock that jumps is noticed.
+const maxSleep = time.Minute
+
+// setWake sets the timer to when time alone changes something.
+func (r *run) setWake(timer *time.Timer, now time.Time) {
+	at := r.machine.Wake()
+	if next := r.gate.wake; at.IsZero() || !next.IsZero() && next.Before(at) {
+		at = next
+	}
+	timer.Stop()
+	if !at.IsZero() {
+		timer.Reset(min(at.Sub(now), maxSleep))
 	}
 }
 
@@ -163,6 +181,7 @@ func (r *run) heed(now time.Time) {
 			r.do(r.machine.Unpause(now))
 		}
 	}
+	r.passGate(now)
 }
 
 // do carries out actions.

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/window"
 )
 
 // ErrInvalid means that the settings of a pool cannot be used; the text names each.
@@ -30,6 +32,7 @@ type settings struct {
 	grace   time.Duration
 	retry   Backoff
 	preempt Preemption
+	windows window.Set
 	handler Handler
 	log     *slog.Logger
 }
@@ -56,9 +59,11 @@ func (p *Pool) checked() (settings, error) {
 		s.preempt = *p.Preempt
 		s.preempt.Budget = cmp.Or(s.preempt.Budget, defaultBudget)
 	}
-	if err := p.faults(); err != nil {
+	windows, err := p.parseWindows()
+	if err := errors.Join(p.faults(), err); err != nil {
 		return s, fmt.Errorf("%w: pool %q: %w", ErrInvalid, s.name, err)
 	}
+	s.windows = windows
 	for i := len(p.Middleware) - 1; i >= 0; i-- {
 		s.handler = p.Middleware[i](s.handler)
 	}

@@ -35,8 +35,8 @@ type Counts struct {
 	Parked   int
 }
 
-// refusedPause is how long no urgent message is asked for after one could not be
-// started. Without it, the same message would come again at once.
+// refusedPause is how long no urgent message is asked for after one came that does not
+// rank above the bound. Without it, the same message would come again at once.
 const refusedPause = time.Second
 
 type state uint8
@@ -163,7 +163,9 @@ func (m *Machine) Fetched(now time.Time, c Channel, messages []Message) []Action
 	asked := m.requests[c]
 	m.requests[c] = request{}
 	for _, message := range messages {
-		m.arrived(now, c, message)
+		if !m.arrived(now, message) && c == Urgent && !asked.stopping {
+			m.urgentAfter = now.Add(refusedPause)
+		}
 	}
 	// Less than asked for means that nothing above the bound is left, so the best task
 	// that waits is next. If it ranks below the bound, a new poll decides.
@@ -230,10 +232,11 @@ func (m *Machine) free() int {
 }
 
 // takes reports whether new messages are wanted.
-func (m *Machine) takes() bool { return !m.paused && !m.holding && !m.stopping }
+func (m *Machine) takes() bool { return !m.paused && !m.holding && !m.stopping && m.slots > 0 }
 
-// arrived starts a message in a free slot or in that of a task which ranks below it.
-func (m *Machine) arrived(now time.Time, c Channel, message Message) {
+// arrived starts a message in a free slot or in that of a task which ranks below it. It
+// returns false if there is neither.
+func (m *Machine) arrived(now time.Time, message Message) bool {
 	var victim *task
 	fits := m.takes() && m.free() > 0
 	if m.takes() && !fits {
@@ -241,17 +244,15 @@ func (m *Machine) arrived(now time.Time, c Channel, message Message) {
 		fits = victim != nil && message.Rank.Above(victim.Rank)
 	}
 	if !fits {
-		if c == Urgent {
-			m.urgentAfter = now.Add(refusedPause)
-		}
 		m.emit(Action{Kind: Refuse, ID: message.ID})
-		return
+		return false
 	}
-	m.tasks = append(m.tasks, &task{Message: message, slot: true, since: now})
-	m.emit(Action{Kind: Start, ID: message.ID})
 	if victim != nil {
 		m.preempt(now, victim)
 	}
+	m.tasks = append(m.tasks, &task{Message: message, slot: true, since: now})
+	m.emit(Action{Kind: Start, ID: message.ID})
+	return true
 }
 
 // preempt takes the slot of a task.
