@@ -73,6 +73,9 @@ func (m *Received) decodeAnnotations(in *amqp.Message) {
 		m.Level = &level
 	}
 	m.Class, _ = in.Annotations[annotationClass].(string)
+	if n, ok := integer(in.Annotations[annotationObjective]); ok {
+		m.Objective = time.Duration(n) * time.Millisecond
+	}
 	m.Source, _ = in.Annotations[annotationFrom].(string)
 }
 

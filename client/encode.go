@@ -27,11 +27,7 @@ const (
 
 // encode returns m as it goes on the wire.
 func (m *Message) encode() (*amqp.Message, error) {
-	level, name, err := m.Priority.split()
-	if err == nil && name != "" && !isKnown(name) {
-		err = fmt.Errorf("%w: priority %q is neither a level from 0 to 255 nor critical, high, normal, low or background; "+
-			"a name for a policy goes into the property %s", ErrInvalid, name, propertyPriority)
-	}
+	level, property, err := m.Priority.property(m.Properties)
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +47,8 @@ func (m *Message) encode() (*amqp.Message, error) {
 	if m.CorrelationID != "" {
 		out.Properties.CorrelationID = m.CorrelationID
 	}
-	if name != "" {
-		out.ApplicationProperties = with(m.Properties, propertyPriority, name)
+	if property != nil {
+		out.ApplicationProperties = with(m.Properties, propertyPriority, property)
 	}
 	if m.PartitionKey != "" {
 		annotate(out, annotationPartition, m.PartitionKey)

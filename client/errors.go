@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,8 +38,9 @@ var (
 var (
 	// ErrTooLarge means that the message is larger than the entity takes.
 	ErrTooLarge = errors.New("client: message is too large")
-	// ErrInvalid means that the message cannot be sent as it is.
-	ErrInvalid = errors.New("client: invalid message")
+	// ErrInvalid means that the message cannot be sent as it is, or that options
+	// contradict each other or name what does not exist; the text says which.
+	ErrInvalid = errors.New("client: invalid message or option")
 	// ErrQuota means that the entity has reached its size limit.
 	ErrQuota = errors.New("client: entity is full")
 	// ErrBusy means that the broker turns work away for now.
@@ -61,19 +63,60 @@ var (
 	ErrMessageNotFound = errors.New("client: message not found")
 )
 
+// Error is what a broker said when it refused an operation. It unwraps to the Err
+// variable that fits, if one does.
+type Error struct {
+	// Code is the AMQP error condition, such as amqp:not-found. Of an answer without
+	// one it is the status, such as 404.
+	Code string
+	// Entity is the queue, topic or subscription that the operation was on.
+	Entity string
+	// Description is the broker's text.
+	Description string
+
+	kind  error // an Err variable or nil
+	cause error // as it came; nil if Code and Description say it all
+}
+
+func (e *Error) Error() string {
+	if e.kind != nil {
+		return e.kind.Error() + ": " + e.Description
+	}
+	return fmt.Sprintf("client: %s (%s)", e.Description, e.Code)
+}
+
+// Unwrap returns the Err variable that fits, if one does, and what came from the wire.
+func (e *Error) Unwrap() []error {
+	var errs []error
+	for _, err := range []error{e.kind, e.cause} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// failure says what an operation on an entity failed at.
+func failure(doing, entity string, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Entity == "" {
+		e.Entity = entity // each error is made for one caller
+	}
+	return fmt.Errorf("%s %q: %w", doing, entity, err)
+}
+
 // BusyError means that the broker turns messages of a class away for now, as the
 // queue's policy asks. Send waits and tries again by itself, unless that would
-// take longer than [Options.RetryTimeout]. It unwraps to ErrBusy.
+// take longer than [Options.RetryTimeout]. It unwraps to an Error and to ErrBusy.
 type BusyError struct {
 	Class      string // empty for messages in none
 	RetryAfter time.Duration
-	text       string
+	said       *Error
 }
 
-func (e *BusyError) Error() string { return ErrBusy.Error() + ": " + e.text }
+func (e *BusyError) Error() string { return e.said.Error() }
 
-// Unwrap returns ErrBusy.
-func (e *BusyError) Unwrap() error { return ErrBusy }
+// Unwrap returns the [Error], which unwraps to ErrBusy.
+func (e *BusyError) Unwrap() error { return e.said }
 
 // What our own broker adds to a refusal.
 const (
@@ -102,6 +145,7 @@ var conditions = map[string]error{
 	names.MessageNotFound:       ErrMessageNotFound,
 	names.SessionLockLost:       ErrSessionLockLost,
 	names.SessionCannotBeLocked: ErrSessionLocked,
+	names.ServerBusy:            ErrBusy,
 }
 
 // statuses does the same for replies of a request/response node that carry a
@@ -112,12 +156,10 @@ var statuses = map[int]error{
 	403: ErrQuota,
 	404: ErrNotFound,
 	410: ErrLockLost,
+	503: ErrBusy,
 }
 
-const (
-	conditionBusy    = names.ServerBusy
-	conditionTimeout = names.Timeout
-)
+const conditionTimeout = names.Timeout
 
 // statusError is the refusal of a request/response node.
 type statusError struct {
@@ -132,43 +174,40 @@ func (e *statusError) Error() string {
 
 // translate turns what the wire says into one of our errors, as far as one fits.
 func translate(err error) error {
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
 	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.translate()
 	}
-	if _, ok := errors.AsType[*amqp.ConnError](err); ok {
-		return err // of all that it carried, not of this operation
-	}
 	if e, ok := errors.AsType[*amqp.Error](err); ok {
-		if known, ok := conditions[string(e.Condition)]; ok {
-			return fmt.Errorf("%w: %s", known, e.Description)
+		said := &Error{Code: string(e.Condition), Description: e.Description, cause: err}
+		if _, ok := errors.AsType[*amqp.ConnError](err); ok {
+			return said // of all that it carried, not of this operation
 		}
-		if after, ok := integer(e.Info[infoRetryAfter]); ok && e.Condition == conditionBusy {
+		said.kind = conditions[said.Code]
+		if after, ok := integer(e.Info[infoRetryAfter]); ok && errors.Is(said.kind, ErrBusy) {
 			class, _ := e.Info[infoClass].(string)
-			return &BusyError{Class: class, RetryAfter: time.Duration(after) * time.Millisecond, text: e.Description}
+			return &BusyError{Class: class, RetryAfter: time.Duration(after) * time.Millisecond, said: said}
 		}
-		if e.Condition == conditionBusy {
-			return fmt.Errorf("%w: %s", ErrBusy, e.Description)
-		}
+		return said
 	}
 	// go-amqp reports a refused login as text only.
 	if err != nil && strings.Contains(err.Error(), "auth failed with code") {
-		return fmt.Errorf("%w: %s", ErrUnauthorized, err.Error())
+		return &Error{Code: names.UnauthorizedAccess, Description: err.Error(), kind: ErrUnauthorized, cause: err}
 	}
 	return err
 }
 
 func (e *statusError) translate() error {
-	known, ok := conditions[e.condition]
-	if !ok {
-		known, ok = statuses[e.status]
+	said := &Error{Code: e.condition, Description: e.description, kind: conditions[e.condition], cause: e}
+	if said.kind == nil {
+		said.kind = statuses[e.status]
 	}
-	switch {
-	case ok:
-		return fmt.Errorf("%w: %s", known, e.description)
-	case e.condition == conditionBusy || e.status == 503:
-		return fmt.Errorf("%w: %s", ErrBusy, e.description)
+	if said.Code == "" {
+		said.Code = strconv.Itoa(e.status)
 	}
-	return e
+	return said
 }
 
 // permanent reports whether a retry cannot help. Every error that is not a decision

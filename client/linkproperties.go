@@ -43,11 +43,14 @@ const (
 	annotationFrom  = names.AnnotationSource
 	annotationLevel = names.AnnotationLevel
 	annotationClass = names.AnnotationClass
+
+	annotationObjective = names.AnnotationObjective // milliseconds
 )
 
-// linkProperties returns o as properties of a link; nil if there are none.
+// linkProperties returns o as properties of a link. TellLevel is always one, so that the
+// broker answers whether it knows such properties.
 func (o *ReceiverOptions) linkProperties(entity string) map[string]any {
-	properties := map[string]any{}
+	properties := map[string]any{propTell: o.TellLevel}
 	bound := func(p Priority, level, class string) {
 		if p == "" {
 			return
@@ -67,14 +70,13 @@ func (o *ReceiverOptions) linkProperties(entity string) map[string]any {
 			properties[propSourceSelection] = "level"
 		}
 	}
-	if o.TellLevel {
-		properties[propTell] = true
-	}
-	if len(properties) == 0 {
-		return nil
-	}
 	return properties
 }
+
+// Extensions reports whether the broker knows what goes beyond Service Bus: receivers of
+// priorities or of several queues, Poll in one round trip, Release with properties that
+// counts as no failure, recall of what was prefetched.
+func (r *Receiver) Extensions() bool { return r.extensions.Load() }
 
 // granted passes a link on if the peer has understood what it was asked for.
 // Brokers that do not would silently give the wrong messages.
@@ -87,8 +89,12 @@ func (r *Receiver) granted(l *link, err error) (*link, error) {
 			needed--
 		}
 	}
-	if err != nil || needed == 0 || l.receiver.Properties()[propGranted] == true {
-		return l, err
+	if err != nil {
+		return nil, err
+	}
+	r.extensions.Store(l.receiver.Properties()[propGranted] == true)
+	if needed == 0 || r.extensions.Load() {
+		return l, nil
 	}
 	_ = l.close(context.WithoutCancel(l.conn.life)) // the reason below is the one that counts
 	return nil, fmt.Errorf("%w: this broker does not know receivers of priorities or of several queues", ErrNotAllowed)

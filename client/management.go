@@ -90,7 +90,7 @@ func (r *Receiver) RenewLock(ctx context.Context, m *Received) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("renew lock of message %d of %q: %w", m.SeqNo, r.entity, err)
+		return failure(fmt.Sprintf("renew lock of message %d of", m.SeqNo), cmp.Or(m.Source, r.entity), err)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (r *Receiver) Peek(ctx context.Context, from SeqNo, limit int) ([]*Received
 		ms, err = messages(reply)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("peek at %q: %w", r.entity, err)
+		return nil, failure("peek at", r.entity, err)
 	}
 	return ms, nil
 }
@@ -130,7 +130,7 @@ func (r *Receiver) ReceiveDeferred(ctx context.Context, numbers ...SeqNo) ([]*Re
 		ms, err = messages(reply)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("receive deferred from %q: %w", r.entity, err)
+		return nil, failure("receive deferred from", r.entity, err)
 	}
 	return ms, nil
 }
@@ -162,14 +162,14 @@ func (s *Sender) Schedule(ctx context.Context, at time.Time, ms ...*Message) ([]
 		later.ScheduleAt = at
 		entry, err := later.entry()
 		if err != nil {
-			return nil, fmt.Errorf("schedule on %q: %w", s.entity, err)
+			return nil, failure("schedule on", s.entity, err)
 		}
 		list = append(list, entry)
 	}
 	reply, err := s.client.manage(ctx, s.entity, names.ScheduleMessage,
 		request{fields: map[string]any{"messages": list}})
 	if err != nil {
-		return nil, fmt.Errorf("schedule on %q: %w", s.entity, err)
+		return nil, failure("schedule on", s.entity, err)
 	}
 	numbers, _ := reply["sequence-numbers"].([]int64)
 	out := make([]SeqNo, len(numbers))
@@ -204,7 +204,7 @@ func (s *Sender) CancelScheduled(ctx context.Context, numbers ...SeqNo) error {
 	_, err := s.client.manage(ctx, s.entity, names.CancelScheduledMessage,
 		request{fields: map[string]any{"sequence-numbers": wireNumbers(numbers)}})
 	if err != nil {
-		return fmt.Errorf("cancel on %q: %w", s.entity, err)
+		return failure("cancel on", s.entity, err)
 	}
 	return nil
 }

@@ -93,6 +93,9 @@ type Received struct {
 	// for them; else Level is nil. Priority is what the sender asked for.
 	Level *uint8
 	Class string
+	// Objective is how long messages of its class may wait, if the policy says so. It is
+	// set with Class.
+	Objective time.Duration
 	// State is set by Peek.
 	State State
 
@@ -105,6 +108,15 @@ type Received struct {
 	raw   *amqp.Message // with its delivery; nil unless it came over a link
 	link  *link         // the link it came over; nil unless raw is set
 	token amqp.UUID     // the lock; zero when not locked
+}
+
+// LockRemaining returns how long the message is still locked, by this machine's clock:
+// zero if it is not, or no more.
+func (m *Received) LockRemaining() time.Duration {
+	if m.LockedUntil.IsZero() {
+		return 0
+	}
+	return max(0, time.Until(m.LockedUntil))
 }
 
 // DeadLetterQueue returns the address of an entity's dead letter queue.

@@ -23,6 +23,7 @@ func TestPriorityOnTheWire(t *testing.T) {
 		{Level(0), 0, nil},
 		{Level(255), 255, nil},
 		{"200", 200, nil},
+		{Level(4), 4, int32(4)},
 		{High, 4, "high"},
 		{"HIGH", 4, "HIGH"},
 	} {
@@ -37,9 +38,39 @@ func TestPriorityOnTheWire(t *testing.T) {
 			t.Errorf("priority %q comes back as %q", c.priority, back)
 		}
 	}
-	for _, p := range []Priority{"256", "-1", "hgih", "Gold"} {
+	// The last two are what Priority(9) and Priority(32) make: vet warns, the compiler does not.
+	for _, p := range []Priority{"256", "-1", "hgih", "Gold", " high", "\t", " "} {
 		if _, err := (&Message{Priority: p}).encode(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("priority %q: %v, want %v", p, err, ErrInvalid)
+		}
+	}
+}
+
+// A received message can be sent on with another priority: what its property said of the
+// old one does not win. A name that only a policy knows stays.
+func TestPriorityReplacesTheProperty(t *testing.T) {
+	for _, c := range []struct {
+		priority Priority
+		own      any
+		property any
+		back     Priority
+	}{
+		{"", "low", "low", "low"},
+		{High, "low", "high", High},
+		{Level(9), "low", int32(9), Level(9)},
+		{Level(9), int64(2), int32(9), Level(9)},
+		{Level(9), "2", int32(9), Level(9)},
+		{Level(9), "gold", "gold", Level(9)},
+		{Level(4), "gold", "gold", ""},
+		{High, "gold", "high", High},
+		{"", " 7 ", " 7 ", Level(7)},
+	} {
+		m, err := (&Message{Priority: c.priority, Properties: map[string]any{propertyPriority: c.own}}).encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, back := m.ApplicationProperties[propertyPriority], decode(m).Priority; got != c.property || back != c.back {
+			t.Errorf("priority %q and property %v: property %v, received as %q; want %v, %q", c.priority, c.own, got, back, c.property, c.back)
 		}
 	}
 }

@@ -4,7 +4,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -284,7 +283,7 @@ func (a *prefetcher) receive(ctx context.Context, limit int) ([]*Received, error
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("receive from %q: %w", a.r.entity, err)
+		return nil, failure("receive from", a.r.entity, err)
 	}
 	return out, nil
 }
@@ -296,7 +295,7 @@ func (a *prefetcher) poll(ctx context.Context, limit int) ([]*Received, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("receive from %q: %w", a.r.entity, err)
+		return nil, failure("receive from", a.r.entity, err)
 	}
 	return a.take(max(limit, 1)), nil
 }

@@ -10,13 +10,17 @@ import (
 )
 
 // Priority says how urgent a message is: a level from 0 to 255 as made by
-// [Level], a name such as [High], or "" for the broker's default, which is
-// level 4. Higher is served first.
+// [Level], a name such as [High], or "" for none, which the broker takes for level 4
+// or, in a reply, for that of the request. Higher is served first.
 //
 // A level travels in the AMQP header. A name travels as the application
 // property "Priority", where subscription rules and priority policies can see
-// it. To send one of the names below is all that is possible here; others would be
-// taken for none. Names that only a policy knows go into [Message.Properties].
+// it. Send refuses every other text, with [ErrInvalid]: it would mean none. Names that
+// only a policy knows go into [Message.Properties]; of a receiver's MinPriority and
+// MaxPriority they are as good as any.
+//
+// A priority that is set replaces a property "Priority" that says something else, so
+// that a received message can be sent on as more urgent.
 type Priority string
 
 // The names that every broker knows, case-blind, with their levels.
@@ -41,13 +45,12 @@ func Level(n uint8) Priority { return Priority(strconv.Itoa(int(n))) }
 // split returns what p means on the wire: the header's level, and the name if
 // it is one.
 func (p Priority) split() (level uint8, name string, err error) {
-	text := strings.TrimSpace(string(p))
-	if text == "" {
+	if p == "" {
 		return defaultLevel, "", nil
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(string(p))
 	if err != nil {
-		return defaultLevel, text, nil
+		return defaultLevel, string(p), nil
 	}
 	if n < 0 || n > 255 {
 		return 0, "", fmt.Errorf("%w: priority %d is outside 0..255", ErrInvalid, n)
@@ -55,23 +58,53 @@ func (p Priority) split() (level uint8, name string, err error) {
 	return uint8(n), "", nil
 }
 
+// property returns the level for the header and what goes into the application
+// property, nil for nothing. The broker looks at the property first, so it must not
+// say something else than p.
+func (p Priority) property(properties map[string]any) (level uint8, value any, err error) {
+	level, name, err := p.split()
+	if err != nil || p == "" {
+		return level, nil, err
+	}
+	if name != "" {
+		if !isKnown(name) {
+			return 0, nil, fmt.Errorf("%w: priority %q is neither a level from 0 to 255 nor critical, high, normal, low or background; "+
+				"a name for a policy goes into the property %s", ErrInvalid, name, propertyPriority)
+		}
+		return level, name, nil
+	}
+	own, has := properties[propertyPriority]
+	if _, names := named(own); names || !has && level == defaultLevel {
+		// go-amqp leaves the default out of the header, and a reply would inherit.
+		return level, int32(level), nil
+	}
+	return level, nil, nil
+}
+
 // isKnown reports whether a name is one that every broker knows.
 func isKnown(name string) bool {
-	return slices.Contains([]Priority{Critical, High, Normal, Low, Background}, Priority(strings.ToLower(strings.TrimSpace(name))))
+	return slices.Contains([]Priority{Critical, High, Normal, Low, Background}, Priority(strings.ToLower(name)))
+}
+
+// named reads the application property: a name, or a level as a number or its text. Names that
+// only a policy knows are not for us to judge.
+func named(property any) (Priority, bool) {
+	if text, ok := property.(string); ok {
+		text = strings.TrimSpace(text)
+		if isKnown(text) {
+			return Priority(text), true
+		}
+		n, err := strconv.ParseUint(text, 10, 8)
+		return Level(uint8(n)), err == nil
+	}
+	n, ok := integer(property)
+	return Level(uint8(n)), ok && n >= 0 && n <= 255
 }
 
 // priorityOf is the way back, for a received message.
 func priorityOf(level uint8, properties map[string]any) Priority {
-	switch v := properties[propertyPriority].(type) {
-	case string:
-		if isKnown(v) {
-			return Priority(v)
-		}
-	case nil:
-	default:
-		if n, ok := integer(v); ok && n >= 0 && n <= 255 {
-			return Level(uint8(n))
-		}
+	if p, ok := named(properties[propertyPriority]); ok {
+		return p
 	}
 	if level == defaultLevel {
 		return ""

@@ -49,9 +49,39 @@ type ReceiverOptions struct {
 	// Prefetch is how many messages to fetch before Receive asks for them, which
 	// saves it a round trip; default none. They are locked and not started. Our
 	// own broker asks for the lowest of them back when it has a more urgent one
-	// and no receiver has credit; the delivery count is unchanged. It is for PeekLock, one
-	// source and no session.
+	// and no receiver has credit; the delivery count is unchanged. It does not combine with
+	// ReceiveAndDelete, Sources or a session.
 	Prefetch int
+}
+
+// check refuses options that do not combine, with the names of both. session is the
+// function that opens a session with them, "" if none does.
+func (o *ReceiverOptions) check(session string) error {
+	if o == nil {
+		return nil
+	}
+	var errs []error
+	refuse := func(both bool, a, b string) {
+		if both {
+			errs = append(errs, fmt.Errorf("%w: %s does not combine with %s", ErrInvalid, a, b))
+		}
+	}
+	refuse(o.Prefetch > 0 && o.Mode == ReceiveAndDelete, "Prefetch", "ReceiveAndDelete")
+	refuse(o.Prefetch > 0 && len(o.Sources) > 0, "Prefetch", "Sources")
+	refuse(o.Prefetch > 0 && session != "", "Prefetch", session)
+	refuse(len(o.Sources) > 0 && o.Mode == ReceiveAndDelete, "Sources", "ReceiveAndDelete")
+	refuse(len(o.Sources) > 0 && session != "", "Sources", session)
+	refuse(o.SourceSelection != ByOrder && len(o.Sources) == 0, "SourceSelection", "a single source")
+	if o.Prefetch < 0 {
+		errs = append(errs, fmt.Errorf("%w: Prefetch is negative", ErrInvalid))
+	}
+	if o.Mode > ReceiveAndDelete {
+		errs = append(errs, fmt.Errorf("%w: there is no Mode %d", ErrInvalid, o.Mode))
+	}
+	if o.SourceSelection > ByLevel {
+		errs = append(errs, fmt.Errorf("%w: there is no SourceSelection %d", ErrInvalid, o.SourceSelection))
+	}
+	return errors.Join(errs...)
 }
 
 // Receiver takes messages from one queue, subscription or dead letter queue, or
@@ -66,6 +96,7 @@ type Receiver struct {
 	link           *lazyValue[*link]
 	polls          *lazyValue[*link] // the link of Poll
 	noPolls        atomic.Bool       // the broker does not know such links
+	extensions     atomic.Bool       // the broker knows those of ours
 	sem            chan struct{}     // capacity 1: full while someone receives
 	attach         func(context.Context, *connection) (*link, error)
 	session        bool                   // it is one of a session
@@ -85,13 +116,16 @@ const linger = 5 * time.Millisecond
 // [DeadLetterQueue] and [Subscription] give the addresses of those.
 func (c *Client) OpenReceiver(ctx context.Context, entity string, o *ReceiverOptions) (*Receiver, error) {
 	r := c.newReceiver(entity, o)
+	if err := o.check(""); err != nil {
+		return nil, failure("open receiver of", r.entity, err)
+	}
 	r.prefetch(o)
 	err := c.retry(ctx, func(*outage) error {
 		_, err := r.open(ctx)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open receiver of %q: %w", r.entity, err)
+		return nil, failure("open receiver of", r.entity, err)
 	}
 	return r, nil
 }
@@ -101,10 +135,11 @@ func (c *Client) newReceiver(entity string, o *ReceiverOptions) *Receiver {
 		client: c, entity: c.entity(entity),
 		link: newLazyValue[*link](), polls: newLazyValue[*link](), sem: make(chan struct{}, 1),
 	}
-	if o != nil {
-		r.mode, r.more = o.Mode, o.Sources
-		r.linkProperties = o.linkProperties(r.entity)
+	if o == nil {
+		o = &ReceiverOptions{}
 	}
+	r.mode, r.more = o.Mode, o.Sources
+	r.linkProperties = o.linkProperties(r.entity)
 	r.attach = func(ctx context.Context, conn *connection) (*link, error) {
 		return r.granted(conn.openReceiver(ctx, r.entity, r.linkOptions()))
 	}
@@ -113,11 +148,8 @@ func (c *Client) newReceiver(entity string, o *ReceiverOptions) *Receiver {
 
 // prefetch has a plain receiver fetch ahead.
 func (r *Receiver) prefetch(o *ReceiverOptions) {
-	if o == nil || o.Prefetch <= 0 || o.Mode != PeekLock || len(o.Sources) > 0 {
+	if o == nil || o.Prefetch == 0 {
 		return
-	}
-	if r.linkProperties == nil {
-		r.linkProperties = map[string]any{}
 	}
 	r.linkProperties[propRecall] = true
 	r.prefetcher = newPrefetcher(r, o.Prefetch)
@@ -228,7 +260,7 @@ func (r *Receiver) fetch(
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("receive from %q: %w", r.entity, err)
+		return nil, failure("receive from", r.entity, err)
 	}
 	return out, nil
 }
@@ -266,7 +298,7 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 	for _, links := range []*lazyValue[*link]{r.link, r.polls} {
 		l, err := links.take(ctx)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("close receiver of %q: %w", r.entity, err))
+			errs = append(errs, failure("close receiver of", r.entity, err))
 		}
 		if l != nil && l.conn.alive() {
 			errs = append(errs, l.close(ctx))

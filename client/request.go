@@ -52,7 +52,7 @@ func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Recei
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("request to %q: %w", sender.entity, err)
+		return nil, failure("request to", sender.entity, err)
 	}
 	return reply, nil
 }

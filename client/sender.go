@@ -39,14 +39,14 @@ func (c *Client) OpenSender(ctx context.Context, entity string, o *SenderOptions
 		s.options = *o
 	}
 	if err := s.options.check(); err != nil {
-		return nil, fmt.Errorf("open sender to %q: %w", s.entity, err)
+		return nil, failure("open sender to", s.entity, err)
 	}
 	err := c.retry(ctx, func(*outage) error {
 		_, err := s.open(ctx)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open sender to %q: %w", s.entity, err)
+		return nil, failure("open sender to", s.entity, err)
 	}
 	return s, nil
 }
@@ -59,7 +59,7 @@ func (c *Client) newSender(entity string) *Sender {
 func (s *Sender) Send(ctx context.Context, m *Message) error {
 	wire, err := s.complete(m).encode()
 	if err != nil {
-		return fmt.Errorf("send to %q: %w", s.entity, err)
+		return failure("send to", s.entity, err)
 	}
 	return s.deliver(ctx, wire)
 }
@@ -80,7 +80,7 @@ func (s *Sender) SendBatch(ctx context.Context, ms []*Message) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("send to %q: %w", s.entity, err)
+		return failure("send to", s.entity, err)
 	}
 	complete := make([]*Message, len(ms))
 	for i, m := range ms {
@@ -88,7 +88,7 @@ func (s *Sender) SendBatch(ctx context.Context, ms []*Message) error {
 	}
 	batches, err := pack(complete, limit)
 	if err != nil {
-		return fmt.Errorf("send to %q: %w", s.entity, err)
+		return failure("send to", s.entity, err)
 	}
 	for _, b := range batches {
 		if err := s.deliver(ctx, b); err != nil {
@@ -130,7 +130,7 @@ func (s *Sender) Shutdown(ctx context.Context) error {
 	s.closed.Store(true)
 	l, err := s.link.take(ctx)
 	if err != nil {
-		return fmt.Errorf("close sender to %q: %w", s.entity, err)
+		return failure("close sender to", s.entity, err)
 	}
 	if l != nil && l.conn.alive() {
 		return l.close(ctx)
@@ -164,7 +164,7 @@ func (s *Sender) deliver(ctx context.Context, m *amqp.Message) error {
 		return l.send(ctx, m)
 	})
 	if err != nil {
-		return fmt.Errorf("send to %q: %w", s.entity, err)
+		return failure("send to", s.entity, err)
 	}
 	return nil
 }

@@ -37,18 +37,21 @@ const sessionWait = 30 * time.Second
 // OpenSession opens the session of that id, which need not exist yet. If another
 // receiver has it the error is [ErrSessionLocked].
 func (c *Client) OpenSession(ctx context.Context, entity, id string, o *ReceiverOptions) (*Session, error) {
-	return c.openSession(ctx, entity, &id, o)
+	return c.openSession(ctx, entity, "OpenSession", &id, o)
 }
 
 // NextSession opens a session that has messages and no receiver; if there is
 // none it waits for one until ctx ends.
 func (c *Client) NextSession(ctx context.Context, entity string, o *ReceiverOptions) (*Session, error) {
-	return c.openSession(ctx, entity, nil, o)
+	return c.openSession(ctx, entity, "NextSession", nil, o)
 }
 
-func (c *Client) openSession(ctx context.Context, entity string, id *string, o *ReceiverOptions) (*Session, error) {
+func (c *Client) openSession(ctx context.Context, entity, called string, id *string, o *ReceiverOptions) (*Session, error) {
 	s := &Session{Receiver: c.newReceiver(entity, o)}
 	s.session = true
+	if err := o.check(called); err != nil {
+		return nil, failure("open session of", s.entity, err)
+	}
 	s.attach = func(ctx context.Context, conn *connection) (*link, error) {
 		return s.attachSession(ctx, conn, id)
 	}
@@ -60,7 +63,7 @@ func (c *Client) openSession(ctx context.Context, entity string, id *string, o *
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open session of %q: %w", s.entity, err)
+		return nil, failure("open session of", s.entity, err)
 	}
 	return s, nil
 }
@@ -83,7 +86,7 @@ func (s *Session) attachSession(ctx context.Context, conn *connection, id *strin
 		o.Properties[sessionTimeout] = waitFor(ctx)
 	}
 	o.Filters = []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, sessionFilterCode, wanted)}
-	l, err := conn.openReceiver(ctx, s.entity, o)
+	l, err := s.granted(conn.openReceiver(ctx, s.entity, o))
 	if err != nil {
 		if again && hasCondition(err, names.SessionCannotBeLocked) {
 			err = s.reattachError()
@@ -153,7 +156,7 @@ func (s *Session) LockedUntil() time.Time {
 func (s *Session) RenewSessionLock(ctx context.Context) error {
 	reply, err := s.manage(ctx, names.RenewSessionLock, map[string]any{})
 	if err != nil {
-		return fmt.Errorf("renew session %q of %q: %w", s.ID(), s.entity, err)
+		return failure(fmt.Sprintf("renew session %q of", s.ID()), s.entity, err)
 	}
 	if until, ok := reply["expiration"].(time.Time); ok {
 		s.until.Store(&until)
@@ -166,7 +169,7 @@ func (s *Session) RenewSessionLock(ctx context.Context) error {
 func (s *Session) State(ctx context.Context) ([]byte, error) {
 	reply, err := s.manage(ctx, names.GetSessionState, map[string]any{})
 	if err != nil {
-		return nil, fmt.Errorf("state of session %q of %q: %w", s.ID(), s.entity, err)
+		return nil, failure(fmt.Sprintf("state of session %q of", s.ID()), s.entity, err)
 	}
 	state, _ := reply["session-state"].([]byte)
 	return state, nil
@@ -179,7 +182,7 @@ func (s *Session) SetState(ctx context.Context, state []byte) error {
 		fields["session-state"] = state
 	}
 	if _, err := s.manage(ctx, names.SetSessionState, fields); err != nil {
-		return fmt.Errorf("set state of session %q of %q: %w", s.ID(), s.entity, err)
+		return failure(fmt.Sprintf("set state of session %q of", s.ID()), s.entity, err)
 	}
 	return nil
 }
@@ -202,7 +205,7 @@ func (c *Client) Sessions(ctx context.Context, entity string) ([]string, error) 
 			"top":               int32(sessionsPage),
 		}})
 		if err != nil {
-			return nil, fmt.Errorf("sessions of %q: %w", entity, err)
+			return nil, failure("sessions of", entity, err)
 		}
 		page, _ := reply["sessions-ids"].([]string)
 		out = append(out, page...)

@@ -136,7 +136,7 @@ func (r *Receiver) settle(ctx context.Context, m *Received, o outcome) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("settle message %d of %q: %w", m.SeqNo, r.entity, err)
+		return failure(fmt.Sprintf("settle message %d of", m.SeqNo), cmp.Or(m.Source, r.entity), err)
 	}
 	return nil
 }

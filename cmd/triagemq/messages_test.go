@@ -96,7 +96,7 @@ queues:
 // What the broker says is told without the names of packages.
 func TestErrorsNameNoPackages(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}]")
-	c.fails(cli.ExitFailed, `open receiver of "q": invalid message: the policy has no class "nope"`, "receive", "q", "--min-priority", "nope", "--wait", "1s")
+	c.fails(cli.ExitFailed, `open receiver of "q": invalid message or option: the policy has no class "nope"`, "receive", "q", "--min-priority", "nope", "--wait", "1s")
 	c.fails(cli.ExitFailed, `open sender to "none": entity not found: The messaging entity`, "send", "none", "--body", "x")
 }
 

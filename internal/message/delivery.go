@@ -54,6 +54,8 @@ type BrokerProperties struct {
 	// Class is the message's class in the queue's policy, for receivers that ask
 	// for it; else empty.
 	Class string
+	// Objective is how long messages of Class may wait; zero if the policy does not say.
+	Objective time.Duration
 	// State is set for peeked and for deferred messages, never for plain
 	// deliveries.
 	State State
@@ -229,6 +231,10 @@ func appendAnnotations(dst []byte, m *Message, s *BrokerProperties) []byte {
 		w.key(names.AnnotationClass)
 		w.dst = codec.AppendString(w.dst, s.Class)
 	}
+	if s.Objective > 0 && s.Class != "" {
+		w.key(names.AnnotationObjective)
+		w.dst = codec.AppendLong(w.dst, s.Objective.Milliseconds())
+	}
 	if s.State != StateUnset {
 		w.key(AnnotationState)
 		w.dst = codec.AppendInt(w.dst, int32(s.State-StateActive))
@@ -256,7 +262,8 @@ func appendBrokerProperties(dst []byte, s *BrokerProperties) []byte {
 func (s *BrokerProperties) owns(name string) bool {
 	switch name {
 	case AnnotationSequenceNumber, AnnotationEnqueuedTime, AnnotationLockedUntil,
-		AnnotationEnqueuedSequenceNumber, AnnotationState, names.AnnotationSource, names.AnnotationLevel, names.AnnotationClass:
+		AnnotationEnqueuedSequenceNumber, AnnotationState, names.AnnotationSource, names.AnnotationLevel, names.AnnotationClass,
+		names.AnnotationObjective:
 		return true
 	case AnnotationDeadLetterSource:
 		return s.DeadLetterSource != ""

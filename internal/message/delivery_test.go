@@ -94,6 +94,10 @@ func TestDeliveryOfABareMessage(t *testing.T) {
 			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-level ubyte 7"}},
 		{"to a receiver that asks for the class", func(s *BrokerProperties) { s.Level, s.HasLevel, s.Class = 7, true, "paying" },
 			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-class string paying", "x-triage-level ubyte 7"}},
+		{"of a class with an objective", func(s *BrokerProperties) {
+			s.Level, s.HasLevel, s.Class, s.Objective = 7, true, "paying", 2*time.Second
+		}, []string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-class string paying", "x-triage-level ubyte 7",
+			"x-triage-objective long 2000"}},
 		{"with a source that makes the map long", func(s *BrokerProperties) { s.DeadLetterSource = strings.Repeat("q", 260) },
 			[]string{showToken}, []string{"x-opt-deadletter-source string " + strings.Repeat("q", 260),
 				showEnqueued, showUntil, showSequence}},

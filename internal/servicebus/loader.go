@@ -328,7 +328,7 @@ func (l *loader) encode(w *work) *loaded {
 		stamp.Source = source
 		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.options.recall || w.to.options.tell
 		if w.to.options.tell {
-			stamp.Class = l.c.broker.ClassName(cmp.Or(source, w.to.path), d.Class)
+			stamp.Class, stamp.Objective = l.c.broker.ClassOf(cmp.Or(source, w.to.path), d.Class)
 		}
 		out.buf = message.AppendDelivery(out.buf, m, stamp)
 		out.messages = append(out.messages, encodedMessage{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})

@@ -24,6 +24,8 @@ const (
 	AnnotationSource = "x-triage-source"
 	AnnotationLevel  = "x-triage-level"
 	AnnotationClass  = "x-triage-class"
+	// AnnotationObjective is how long messages of the class may wait, in milliseconds.
+	AnnotationObjective = "x-triage-objective"
 )
 
 // Application properties that say why a message is in a dead-letter queue.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/message"
@@ -167,14 +168,23 @@ func (d *Definition) setPolicy(raw []byte) {
 // ClassName returns the name of the class of a message of the queue or subscription at
 // addr; empty if it is in no class, or the entity was deleted.
 func (c *Catalog) ClassName(addr string, class queue.Class) string {
+	name, _ := c.ClassOf(addr, class)
+	return name
+}
+
+// ClassOf returns the name of a class, as ClassName does, and how long its messages may
+// wait; zero if the policy does not say.
+func (c *Catalog) ClassOf(addr string, class queue.Class) (name string, wait time.Duration) {
 	n, _, err := c.Find(addr)
 	if err != nil || class == 0 {
-		return ""
+		return "", 0
 	}
 	if classifier := n.Definition().Classifier; classifier != nil {
-		return classifier.Policy.ClassName(uint8(class))
+		if known := classifier.Policy.Class(uint8(class)); known != nil {
+			return known.Name, known.Objective.Wait
+		}
 	}
-	return ""
+	return "", 0
 }
 
 // MarkClassified records that the messages of a queue are classified by its policy;

@@ -175,7 +175,7 @@ func (f *receiveFlags) open(ctx context.Context, c *client.Client, address strin
 	if len(f.from) > 0 {
 		o.Sources = f.from[1:]
 	}
-	if f.byLevel {
+	if f.byLevel && len(o.Sources) > 0 {
 		o.SourceSelection = client.ByLevel
 	}
 	if f.remove {
