@@ -25,9 +25,10 @@ const (
 	leaveTimeout    = time.Second
 	// outdated is when an answer says nothing about the present any more.
 	outdated = 3 * time.Second
-	// maxText and maxSources are limits of the broker.
+	// These are limits of our broker, which another may not have.
 	maxText    = 400
 	maxSources = 256
+	maxOrdered = 10_000 // slots
 )
 
 // teller tells the broker of a pool; see [client.Client.AnnouncePool].
@@ -141,10 +142,7 @@ func (a *announcer) answered(now time.Time, o client.PoolOrders, err error) {
 	}
 	a.last, a.heard, a.failures, a.explained = o, now, 0, false
 	a.next = now.Add(announceEvery / 2) // the next tick may be a little early
-	a.run.obey(orders{
-		paused: o.Paused, slots: o.Slots, revision: o.Revision, spare: o.Spare, known: true,
-		measured: o.Known, waiting: o.Waiting, oldest: o.Oldest,
-	})
+	a.run.obey(orders{paused: o.Paused, slots: min(o.Slots, maxOrdered), revision: o.Revision, spare: o.Spare, known: true})
 }
 
 // failed waits longer after each failure. A broker that does not know pools, or does not
@@ -169,9 +167,7 @@ func (a *announcer) failed(now time.Time, err error) {
 	a.failures++
 	a.next = now.Add(min(announceEvery<<min(a.failures, 8), announceRetry))
 	if permanent || now.Sub(a.heard) > outdated {
-		a.run.pool.steer(func(w *wishes) {
-			w.orders.known, w.orders.measured, w.orders.spare = false, false, false
-		})
+		a.run.pool.steer(func(w *wishes) { w.orders.known, w.orders.spare = false, false })
 	}
 }
 

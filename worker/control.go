@@ -28,10 +28,6 @@ type orders struct {
 	known  bool // the broker has answered
 	// revision tells the broker which orders these are, after it has restarted.
 	revision int64
-	// What the broker knows of the sources; measured says that it does.
-	measured bool
-	waiting  int           // messages that can be delivered
-	oldest   time.Duration // how long the oldest of them has waited
 }
 
 // wanted returns the number of slots: that of the broker's operator, else that of the

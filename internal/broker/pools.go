@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/pools"
 )
 
@@ -49,9 +50,8 @@ func (b *Broker) AnnouncePool(ctx context.Context, r PoolReport) (PoolAnswer, er
 		return a, nil
 	}
 	for _, source := range r.Sources {
-		o, err := b.Objectives(ctx, source)
-		if err != nil {
-			// It does not exist yet, or any more: the pool waits for it.
+		o, ok := b.measured(ctx, source)
+		if !ok {
 			a.Known = false
 			continue
 		}
@@ -62,6 +62,16 @@ func (b *Broker) AnnouncePool(ctx context.Context, r PoolReport) (PoolAnswer, er
 		}
 	}
 	return a, nil
+}
+
+// measured returns the measurements of a source. There are none of dead letters, and of a
+// queue that does not exist yet, which the pool waits for.
+func (b *Broker) measured(ctx context.Context, source string) (Objectives, bool) {
+	if _, sub, err := b.Find(source); err != nil || sub != entity.MainQueue {
+		return Objectives{}, false
+	}
+	o, err := b.Objectives(ctx, source)
+	return o, err == nil
 }
 
 // Pools returns the worker pools by name.

@@ -82,12 +82,18 @@ func TestOddAnnouncementsAreRefused(t *testing.T) {
 		"text for a number": announced("low", "busy", "many"),
 		"text for sources":  announced("low", "sources", "q"),
 		"numbers":           announced("low", "sources", []any{int32(1)}),
+		"no address":        announced("low", "sources", []any{"q", "a//b"}),
+		"the namespace":     announced("low", "sources", []any{"q", ""}),
 		"many sources":      announced("low", "sources", many),
 		"ordered too many":  announced("low", "ordered-slots", int64(1)<<40),
 	} {
 		if reply := mgmt.call(names.AnnouncePool, body, nil); reply.ApplicationProperties["statusCode"] != int32(400) {
 			t.Errorf("%s: %v, want 400", what, reply.ApplicationProperties)
 		}
+	}
+	namespace := b.login(t, listenRule).rpc("$management")
+	if reply := namespace.call(names.AnnouncePool, announced("low"), nil); reply.ApplicationProperties["statusCode"] != int32(400) {
+		t.Errorf("at the namespace: %v, want 400", reply.ApplicationProperties)
 	}
 	if ps := b.broker.Pools(); len(ps) != 0 {
 		t.Errorf("listed: %+v", ps)
@@ -121,5 +127,10 @@ func TestPoolsMayWaitForASource(t *testing.T) {
 	orders := mgmt.announce(announced("low", "sources", []any{"q", "later"}), 200)
 	if orders["known"] != false {
 		t.Errorf("orders %v, want an unknown demand", orders)
+	}
+	b.login(t, rootRule).send("q", &amqp.Message{Value: 1})
+	dead := b.login(t, listenRule).rpc("q/$deadletterqueue/$management")
+	if orders := dead.announce(announced("dead"), 200); orders["known"] != false || orders["demand"] != int32(0) {
+		t.Errorf("orders %v of dead letters tell of the queue", orders)
 	}
 }

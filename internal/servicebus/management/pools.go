@@ -11,10 +11,12 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
@@ -22,6 +24,9 @@ import (
 // there. The first is the entity of the node. Of the others, those that the sender may
 // not listen to are left out: it must learn nothing of them, and show none.
 func (k *call) poolSources() error {
+	if k.Entity() == "" {
+		return endpoint.Errorf(endpoint.CondNotAllowed, "A pool announces itself at a queue or subscription.")
+	}
 	k.sources = []string{k.Entity()}
 	v, _ := k.Body().Lookup(names.PoolSources)
 	if v.IsNull() {
@@ -37,6 +42,9 @@ func (k *call) poolSources() error {
 		}
 		addr, ok := e.Str()
 		if !ok || len(addr) > 4*limits.PoolText {
+			return azure.BadArgument(names.PoolSources, "a list of addresses")
+		}
+		if _, err := entity.ParsePath(addr); err != nil {
 			return azure.BadArgument(names.PoolSources, "a list of addresses")
 		}
 		path := strings.Clone(wire.PathOf(addr))
