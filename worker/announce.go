@@ -149,9 +149,12 @@ func (a *announcer) answered(now time.Time, o client.PoolOrders, err error) {
 // like this one, is not asked again. The orders stay, what the broker measured does not.
 func (a *announcer) failed(now time.Time, err error) {
 	log := a.run.settings.log
-	permanent := errors.Is(err, errors.ErrUnsupported) || errors.Is(err, client.ErrInvalid)
+	// Other brokers refuse the unknown in words of their own, or not at all.
+	foreign := a.run.supply.known.Load() && !a.run.supply.extensions.Load()
+	unsupported := foreign || errors.Is(err, errors.ErrUnsupported)
+	permanent := unsupported || errors.Is(err, client.ErrInvalid)
 	switch {
-	case errors.Is(err, errors.ErrUnsupported):
+	case unsupported:
 		log.Info("this broker does not list pools: they cannot be paused there, and demand is guessed", "err", err)
 	case permanent:
 		log.Warn("the broker refuses to list this pool", "err", err)

@@ -179,6 +179,29 @@ func TestBrokerWithoutPoolsIsAskedOnce(t *testing.T) {
 	}
 }
 
+// A broker that knows none of our extensions is not asked again, whatever it says.
+func TestForeignBrokerIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := toldBroker{err: errors.New("status 500")}
+		p, log := tolder(&b)
+		p.open = func(context.Context, string, *client.ReceiverOptions) (receiver, error) { return foreignSource{}, nil }
+		stop := started(t, p)
+		time.Sleep(time.Minute)
+		stop()
+		if n, _ := b.reports(); n > 2 { // the first may come before the broker is known
+			t.Errorf("asked %d times", n)
+		}
+		if n := strings.Count(log.String(), "does not list pools"); n != 1 {
+			t.Errorf("explained %d times, want once:\n%s", n, log)
+		}
+	})
+}
+
+// foreignSource is a source at a broker that is not ours.
+type foreignSource struct{ emptySource }
+
+func (foreignSource) Extensions() bool { return false }
+
 func TestSlotsFollowDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := toldBroker{orders: client.PoolOrders{Known: true, Demand: 10, Waiting: 50, Instances: 3}}

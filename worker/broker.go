@@ -26,18 +26,12 @@ type receiver interface {
 // opener opens receivers.
 type opener func(ctx context.Context, entity string, o *client.ReceiverOptions) (receiver, error)
 
-// clientReceiver is a receiver of a client.
-type clientReceiver struct{ *client.Receiver }
-
-// Extensions reports whether the broker knows levels and several sources.
-func (clientReceiver) Extensions() bool { return true }
-
 func openWith(c *client.Client) opener {
 	return func(ctx context.Context, entity string, o *client.ReceiverOptions) (receiver, error) {
 		r, err := c.OpenReceiver(ctx, entity, o)
 		if err != nil {
 			return nil, err
 		}
-		return clientReceiver{r}, nil
+		return r, nil
 	}
 }

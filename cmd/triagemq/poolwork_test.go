@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,16 +47,21 @@ func (c terminal) work(name string) (*worker.Pool, *tally) {
 	c.t.Helper()
 	count := &tally{seen: map[string]int{}}
 	p := &worker.Pool{Client: c.Client(), Name: name, Source: name, Slots: 2, Handler: count, Log: slog.New(slog.DiscardHandler)}
+	c.run(p)
+	return p, count
+}
+
+// run runs a pool until the test ends.
+func (c terminal) run(p *worker.Pool) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }() // waited for below
 	c.t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			c.t.Errorf("pool %s: %v", name, err)
+			c.t.Errorf("pool %s: %v", p.Source, err)
 		}
 	})
-	return p, count
 }
 
 // fill sends numbered messages.
@@ -147,4 +153,44 @@ func TestRunningPoolIsResized(t *testing.T) {
 	c.until("low has 5 slots", func() bool { return p.Status().Slots == 5 })
 	c.do("pool", "resize", "low", "0")
 	c.until("low has its own 2 slots", func() bool { return p.Status().Slots == 2 })
+}
+
+// Tasks that have begun wait in place while their pool is paused, and go on afterwards.
+func TestPausedPoolSuspendsItsTasks(t *testing.T) {
+	c := startCLI(t, "queues:\n  - {name: low}\n")
+	c.fill("low", 0, 2)
+	var steps, runs atomic.Int64
+	var finish atomic.Bool
+	p := &worker.Pool{Client: c.Client(), Source: "low", Slots: 2, Log: slog.New(slog.DiscardHandler),
+		Handler: worker.HandlerFunc(func(ctx context.Context, task *worker.Task) error {
+			runs.Add(1)
+			for !finish.Load() {
+				if err := task.Yield(ctx); err != nil {
+					return err
+				}
+				steps.Add(1)
+				<-time.After(time.Millisecond)
+			}
+			return nil
+		})}
+	c.run(p)
+	c.until("both tasks run", func() bool { return p.Status().Busy == 2 })
+	c.until("the pool is listed", func() bool { return c.states()["low"] == "working" })
+	c.do("pool", "pause", "low")
+	c.until("both tasks wait", func() bool { s := p.Status(); return s.Suspended == 2 && s.Busy == 0 })
+	before := steps.Load()
+	c.until("the list shows it", func() bool {
+		f := strings.Fields(c.with("", "pool", "list", "--processes").out)
+		return len(f) > 15 && f[12] == "paused" && f[15] == "2" // state and suspended of the only process
+	})
+	if n := steps.Load(); n != before {
+		t.Errorf("%d steps were taken while the pool was paused", n-before)
+	}
+	c.do("pool", "resume", "low")
+	c.until("the tasks go on", func() bool { return steps.Load() > before })
+	finish.Store(true)
+	c.until("both are complete", func() bool { return p.Status().Completed == 2 })
+	if n := runs.Load(); n != 2 {
+		t.Errorf("%d runs of 2 messages", n)
+	}
 }

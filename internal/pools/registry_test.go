@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -383,5 +384,35 @@ func TestRestartedCountsDoNotGoBack(t *testing.T) {
 	b.announce(r)
 	if got := b.List(b.now)[0].Completed; got != 2 {
 		t.Errorf("completed %d, want the 2 that were seen", got)
+	}
+}
+
+func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
+	b := newBench(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 200 {
+				now := began.Add(time.Duration(j) * 100 * time.Millisecond)
+				r := one(fmt.Sprint("pool ", j%5), fmt.Sprint(i))
+				r.Busy, r.Leaving = j%5, j%7 == 0
+				if _, err := b.Announce(now, r); err != nil {
+					t.Error(err)
+				}
+				for _, p := range b.List(now) {
+					if p.Busy > p.Slots {
+						t.Errorf("pool %+v", p)
+					}
+				}
+				if _, err := b.Order(now, r.Name, "", func(o *Orders) { o.Paused = !o.Paused }); err != nil && !errors.Is(err, ErrNotFound) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.sweep(began.Add(time.Hour))
+	if b.full != 0 {
+		t.Errorf("%d pools count as full, and there are none", b.full)
 	}
 }
