@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // windows of pools name time zones; a small container has none
 
 	"github.com/triagemq/triagemq/internal/cli"
 )

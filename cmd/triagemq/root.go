@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/cli/host"
 	"github.com/triagemq/triagemq/internal/cli/messages"
 	"github.com/triagemq/triagemq/internal/cli/pools"
+	"github.com/triagemq/triagemq/internal/cli/work"
 )
 
 // rootCommand is the command that the others hang from.
@@ -38,7 +39,7 @@ func commands(s cli.Streams) []*cobra.Command {
 		messages.SendCommand(s), messages.ReceiveCommand(s), messages.PeekCommand(s),
 		entities.QueueCommand(s), entities.TopicCommand(s), entities.SubscriptionCommand(s), entities.RuleCommand(s), messages.DeadLetterCommand(s),
 		entities.PolicyCommand(s), entities.ObjectivesCommand(s), entities.StatsCommand(s), messages.ExplainCommand(s),
-		pools.PoolCommand(s),
+		work.Command(s), pools.PoolCommand(s),
 		entities.ApplyCommand(s), entities.ExportCommand(s), host.ConfigCommand(s), host.KeyCommand(s),
 		host.BenchCommand(s),
 		host.JournalCommand(s),

@@ -143,7 +143,7 @@ var pkgRules = map[string]pkgRule{
 	"admin/schema": {never: pure},
 
 	// Assembly.
-	"config":             {may: []string{"entity"}},
+	"config":             {may: []string{"entity", "window"}},
 	"apply":              {may: []string{"config", "entity"}, never: pure},
 	"server":             {may: []string{"*"}},
 	"server/connlimit":   {may: []string{"access"}, never: []string{"os", "net/http"}},
@@ -161,6 +161,7 @@ var pkgRules = map[string]pkgRule{
 	"access/accesstest": {may: []string{"access", "entity"}},
 
 	// What users run and import.
+	"cli/work":       {may: []string{"cli", "client", "config", "entity", "worker", "worker/program"}},
 	"cmd/triagemq":   {may: []string{"cli", "cli/*"}},
 	"cli":            {may: []string{"client", "config", "entity", "access", "sas", "filter", "filter/*", "policy", "load"}},
 	"cli/entities":   {may: []string{"cli", "client", "config", "apply", "entity", "policy", "server"}},

@@ -5,6 +5,7 @@
 //
 //	entities   queues, topics, subscriptions, rules, policies, apply, export
 //	pools      worker pools: list, pause, resume, resize
+//	work       runs a program for each message
 //	messages   send, receive, peek, explain, dead letters
 //	host       what runs on the broker's machine: serve, key, config, journal, bench
 //
