@@ -33,12 +33,18 @@ func batchLimit(s *amqp.Sender) uint64 {
 	return defaultLimit
 }
 
+// batch is one transfer with the messages in it.
+type batch struct {
+	wire     *amqp.Message
+	messages []outgoing
+}
+
 // pack puts messages, which have IDs, into as few batches as the limit allows. A message that is
 // too large for a batch goes alone, as itself: the limit on single messages may
 // be higher, and the peer says so if it is not.
-func pack(ms []*Message, limit uint64) ([]*amqp.Message, error) {
-	var out []*amqp.Message
-	var open *amqp.Message
+func pack(ms []outgoing, limit uint64) ([]batch, error) {
+	var out []batch
+	var open *amqp.Message // the envelope of the last batch, if there is space in it
 	var size uint64
 	for i, m := range ms {
 		wire, err := m.encode()
@@ -51,14 +57,16 @@ func pack(ms []*Message, limit uint64) ([]*amqp.Message, error) {
 		}
 		cost := sectionSize(len(encoded))
 		if cost+batchReserve > limit {
-			out, open = append(out, wire), nil
+			out, open = append(out, batch{wire, ms[i : i+1]}), nil
 			continue
 		}
 		if open == nil || size+cost > limit {
 			open, size = envelope(wire), batchReserve
-			out = append(out, open)
+			out = append(out, batch{wire: open})
 		}
 		open.Data = append(open.Data, encoded)
+		last := &out[len(out)-1]
+		last.messages = append(last.messages, m)
 		size += cost
 	}
 	return out, nil

@@ -30,6 +30,8 @@ type Options struct {
 	// ReplyQueue is a queue that requires sessions, for the replies to Request
 	// on brokers without temporary nodes, such as Azure Service Bus.
 	ReplyQueue string
+	// Hooks are called around messages; default: none.
+	Hooks Hooks
 	// Log gets lost and new connections; default: none.
 	Log *slog.Logger
 }

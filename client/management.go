@@ -132,7 +132,7 @@ func (r *Receiver) ReceiveDeferred(ctx context.Context, numbers ...SeqNo) ([]*Re
 	if err != nil {
 		return nil, failure("receive deferred from", r.entity, err)
 	}
-	return ms, nil
+	return r.client.options.Hooks.received(ctx, ms, nil)
 }
 
 // messages reads the encoded messages of an answer.
@@ -157,20 +157,25 @@ func messages(reply map[string]any) ([]*Received, error) {
 // returns their numbers, by which [Sender.CancelScheduled] takes them back.
 func (s *Sender) Schedule(ctx context.Context, at time.Time, ms ...*Message) ([]SeqNo, error) {
 	list := make([]any, 0, len(ms))
-	for _, m := range ms {
-		later := *s.complete(m).withID()
+	all := make([]outgoing, len(ms))
+	for i, m := range ms {
+		later := *s.complete(m)
 		later.ScheduleAt = at
-		entry, err := later.entry()
+		all[i] = s.hooks().sending(ctx, s.entity, &later)
+	}
+	for _, m := range all {
+		entry, err := m.entry()
 		if err != nil {
-			return nil, failure("schedule on", s.entity, err)
+			return nil, s.hooks().sent(s.entity, failure("schedule on", s.entity, err), all...)
 		}
 		list = append(list, entry)
 	}
 	reply, err := s.client.manage(ctx, s.entity, names.ScheduleMessage,
 		request{fields: map[string]any{"messages": list}})
 	if err != nil {
-		return nil, failure("schedule on", s.entity, err)
+		return nil, s.hooks().sent(s.entity, failure("schedule on", s.entity, err), all...)
 	}
+	_ = s.hooks().sent(s.entity, nil, all...) // it returns what it is given
 	numbers, _ := reply["sequence-numbers"].([]int64)
 	out := make([]SeqNo, len(numbers))
 	for i, n := range numbers {

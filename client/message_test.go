@@ -136,21 +136,25 @@ func TestLockTokenOfATag(t *testing.T) {
 }
 
 func TestPackFillsBatchesToTheLimit(t *testing.T) {
-	var ms []*Message
+	var ms []outgoing
 	for range 10 {
-		ms = append(ms, &Message{ID: "x", Body: []byte(strings.Repeat("x", 1000))})
+		ms = append(ms, outgoing{Message: &Message{ID: "x", Body: []byte(strings.Repeat("x", 1000))}})
 	}
-	ms = append(ms, &Message{ID: "huge", Body: make([]byte, 9000)}, &Message{ID: "last"})
+	ms = append(ms, outgoing{Message: &Message{ID: "huge", Body: make([]byte, 9000)}}, outgoing{Message: &Message{ID: "last"}})
 	const limit = 5000
 	batches, err := pack(ms, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var sizes []int
-	for _, b := range batches {
+	for _, in := range batches {
+		b := in.wire
 		encoded, err := b.MarshalBinary()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if len(in.messages) != len(b.Data) {
+			t.Errorf("a batch with %d messages is said to have %d", len(b.Data), len(in.messages))
 		}
 		if b.Format != batchFormat {
 			sizes = append(sizes, -1)

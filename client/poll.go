@@ -24,10 +24,17 @@ func (r *Receiver) Poll(ctx context.Context, limit int) ([]*Received, error) {
 		return nil, err
 	}
 	defer r.yield()
+	take := r.fetchNow
 	if r.prefetcher != nil {
-		return r.prefetcher.poll(ctx, limit)
+		take = r.prefetcher.poll
 	}
-	return r.fetch(ctx, limit, r.openPoll, (*link).poll)
+	ms, err := take(ctx, limit)
+	return r.client.options.Hooks.received(ctx, ms, err)
+}
+
+// fetchNow takes the messages that the broker has.
+func (r *Receiver) fetchNow(ctx context.Context, limit int) ([]*Received, error) {
+	return r.fetchFrom(ctx, limit, r.openPoll, (*link).poll)
 }
 
 // go-amqp cannot grant credit and drain it in one flow: it forgets the grant, or the

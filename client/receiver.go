@@ -222,10 +222,12 @@ func (r *Receiver) Receive(ctx context.Context, limit int) ([]*Received, error) 
 		return nil, err
 	}
 	defer r.yield()
+	take := r.fetch
 	if r.prefetcher != nil {
-		return r.prefetcher.receive(ctx, limit)
+		take = r.prefetcher.receive
 	}
-	return r.fetch(ctx, limit, r.open, (*link).receive)
+	ms, err := take(ctx, limit)
+	return r.client.options.Hooks.received(ctx, ms, err)
 }
 
 // turn waits until no other call receives; yield ends the turn.
@@ -240,8 +242,13 @@ func (r *Receiver) turn(ctx context.Context) error {
 
 func (r *Receiver) yield() { <-r.sem }
 
-// fetch takes messages from a link, which is opened if need be.
-func (r *Receiver) fetch(
+// fetch waits for messages on the receiver's link.
+func (r *Receiver) fetch(ctx context.Context, limit int) ([]*Received, error) {
+	return r.fetchFrom(ctx, limit, r.open, (*link).receive)
+}
+
+// fetchFrom takes messages from a link, which is opened if need be.
+func (r *Receiver) fetchFrom(
 	ctx context.Context, limit int,
 	open func(context.Context) (*link, error),
 	take func(*link, context.Context, int) ([]*amqp.Message, error),

@@ -20,9 +20,11 @@ import (
 // If the connection is lost meanwhile, the request is sent again with the same
 // ID, so it may be served twice.
 func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Received, error) {
-	ask := *m.withID()
 	sender := c.outbox.sender(ctx, c, c.entity(entity))
+	out := sender.prepare(ctx, m)
+	ask := *out.Message
 	var reply *Received
+	var told sync.Once
 	err := c.retry(ctx, func(o *outage) error {
 		// The sender comes first: it brings the token that proves who we are.
 		l, err := sender.open(ctx)
@@ -43,6 +45,7 @@ func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Recei
 		if err := l.send(ctx, wire); err != nil {
 			return err
 		}
+		told.Do(func() { _ = c.options.Hooks.sent(sender.entity, nil, out) }) // it returns what it is given
 		o.reset(time.Now())
 		raw, err := box.await(ctx, wait)
 		if err != nil {
@@ -52,8 +55,11 @@ func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Recei
 		return nil
 	})
 	if err != nil {
-		return nil, failure("request to", sender.entity, err)
+		err = failure("request to", sender.entity, err)
+		told.Do(func() { _ = c.options.Hooks.sent(sender.entity, err, out) }) // as above
+		return nil, err
 	}
+	_, _ = c.options.Hooks.received(ctx, []*Received{reply}, nil) // as above
 	return reply, nil
 }
 

@@ -57,11 +57,14 @@ func (c *Client) newSender(entity string) *Sender {
 
 // Send sends one message and returns when the broker has made it durable.
 func (s *Sender) Send(ctx context.Context, m *Message) error {
-	wire, err := s.complete(m).encode()
+	out := s.prepare(ctx, m)
+	wire, err := out.encode()
 	if err != nil {
-		return failure("send to", s.entity, err)
+		err = failure("send to", s.entity, err)
+	} else {
+		err = s.deliver(ctx, wire)
 	}
-	return s.deliver(ctx, wire)
+	return s.hooks().sent(s.entity, err, out)
 }
 
 // SendBatch sends many messages in as few transfers as their size allows, in
@@ -82,20 +85,30 @@ func (s *Sender) SendBatch(ctx context.Context, ms []*Message) error {
 	if err != nil {
 		return failure("send to", s.entity, err)
 	}
-	complete := make([]*Message, len(ms))
+	all := make([]outgoing, len(ms))
 	for i, m := range ms {
-		complete[i] = s.complete(m)
+		all[i] = s.prepare(ctx, m)
 	}
-	batches, err := pack(complete, limit)
+	batches, err := pack(all, limit)
 	if err != nil {
-		return failure("send to", s.entity, err)
+		return s.hooks().sent(s.entity, failure("send to", s.entity, err), all...)
 	}
-	for _, b := range batches {
-		if err := s.deliver(ctx, b); err != nil {
+	for i, b := range batches {
+		if err := s.hooks().sent(s.entity, s.deliver(ctx, b.wire), b.messages...); err != nil {
+			for _, left := range batches[i+1:] {
+				_ = s.hooks().sent(s.entity, err, left.messages...) // the same for all that follow
+			}
 			return err
 		}
 	}
 	return nil
+}
+
+func (s *Sender) hooks() *Hooks { return &s.client.options.Hooks }
+
+// prepare returns a message as it is to be sent.
+func (s *Sender) prepare(ctx context.Context, m *Message) outgoing {
+	return s.hooks().sending(ctx, s.entity, s.complete(m))
 }
 
 // complete returns m, or a copy of it that has what is missing: an id, and what the

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/Azure/go-amqp"
 
@@ -18,7 +19,7 @@ import (
 // Complete says that messages are done with: the broker forgets them. Several
 // are settled side by side; the errors are joined.
 func (r *Receiver) Complete(ctx context.Context, ms ...*Received) error {
-	done := outcome{status: "completed", onLink: func(ctx context.Context, m *Received) error {
+	done := outcome{name: "completed", status: "completed", onLink: func(ctx context.Context, m *Received) error {
 		return m.link.receiver.AcceptMessage(ctx, m.raw)
 	}}
 	if len(ms) == 1 {
@@ -38,7 +39,7 @@ func (r *Receiver) Complete(ctx context.Context, ms ...*Received) error {
 // may be nil, are merged into the message's own.
 func (r *Receiver) Abandon(ctx context.Context, m *Received, properties map[string]any) error {
 	return r.settle(ctx, m, outcome{
-		status: "abandoned", properties: properties,
+		name: "abandoned", status: "abandoned", properties: properties,
 		onLink: func(ctx context.Context, m *Received) error {
 			return m.link.receiver.ModifyMessage(ctx, m.raw, &amqp.ModifyMessageOptions{
 				Annotations: annotations(properties),
@@ -52,6 +53,7 @@ func (r *Receiver) Abandon(ctx context.Context, m *Received, properties map[stri
 // dead letter. The properties, which may be nil, are merged into its own.
 func (r *Receiver) Defer(ctx context.Context, m *Received, properties map[string]any) error {
 	return r.settle(ctx, m, outcome{
+		name:       "deferred",
 		status:     "defered", // as the wire spells it
 		properties: properties,
 		onLink: func(ctx context.Context, m *Received) error {
@@ -66,6 +68,7 @@ func (r *Receiver) Defer(ctx context.Context, m *Received, properties map[string
 // DeadLetter moves a message to the dead letter queue and says why.
 func (r *Receiver) DeadLetter(ctx context.Context, m *Received, reason, description string) error {
 	return r.settle(ctx, m, outcome{
+		name:   "dead-lettered",
 		status: "suspended",
 		extra:  map[string]any{"deadletter-reason": reason, "deadletter-description": description},
 		onLink: func(ctx context.Context, m *Received) error {
@@ -87,8 +90,12 @@ func (r *Receiver) DeadLetter(ctx context.Context, m *Received, reason, descript
 // Brokers other than ours have no such thing with properties, nor after the connection
 // that the message came over is gone. They take it for Abandon, which counts.
 func (r *Receiver) Release(ctx context.Context, m *Received, properties map[string]any) error {
-	return r.settle(ctx, m, outcome{
-		status: "abandoned", properties: properties,
+	return r.settle(ctx, m, release(properties))
+}
+
+func release(properties map[string]any) outcome {
+	return outcome{
+		name: "released", status: "abandoned", properties: properties,
 		extra: map[string]any{names.Uncounted: true},
 		onLink: func(ctx context.Context, m *Received) error {
 			if len(properties) == 0 {
@@ -98,12 +105,13 @@ func (r *Receiver) Release(ctx context.Context, m *Received, properties map[stri
 			changes[names.Uncounted] = true
 			return m.link.receiver.ModifyMessage(ctx, m.raw, &amqp.ModifyMessageOptions{Annotations: changes})
 		},
-	})
+	}
 }
 
 // outcome is a disposition in the two forms that it has on the wire.
 type outcome struct {
 	onLink     func(context.Context, *Received) error
+	name       string         // for Hooks
 	status     string         // of update-disposition
 	properties map[string]any // to merge
 	extra      map[string]any // further fields of update-disposition
@@ -115,6 +123,16 @@ var errLinkGone = errors.New("client: link gone")
 // settle tells the peer on the link that brought the message, or by its lock
 // when that link is gone: locks belong to the entity and outlive connections.
 func (r *Receiver) settle(ctx context.Context, m *Received, o outcome) error {
+	begun := time.Now()
+	err := r.settleUnseen(ctx, m, o)
+	if hook := r.client.options.Hooks.Settled; hook != nil {
+		hook(ctx, m, o.name, time.Since(begun), err)
+	}
+	return err
+}
+
+// settleUnseen is settle without Hooks, for messages that the caller has not seen.
+func (r *Receiver) settleUnseen(ctx context.Context, m *Received, o outcome) error {
 	if m.token == (amqp.UUID{}) {
 		return fmt.Errorf("settle message %d of %q: %w: it is not locked", m.SeqNo, r.entity, ErrLockLost)
 	}
