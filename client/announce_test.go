@@ -43,3 +43,22 @@ func TestAnnouncingErrors(t *testing.T) {
 		t.Errorf("no such queue: %v, want %v", err, client.ErrNotFound)
 	}
 }
+
+// A pool can take from subscriptions, too.
+func TestPoolsAtSubscriptions(t *testing.T) {
+	b := triagetest.Start(t, "topics: [{name: jobs, subscriptions: [{name: high}, {name: low}]}]")
+	c := b.Client()
+	s, err := c.OpenSender(t.Context(), "jobs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(t.Context(), &client.Message{Body: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	orders, err := c.AnnouncePool(t.Context(), client.PoolReport{
+		Name: "all", Instance: "1", Slots: 1, Sources: []string{client.Subscription("jobs", "high"), client.Subscription("jobs", "low")},
+	})
+	if err != nil || !orders.Known || orders.Waiting != 2 || orders.Demand != 2 || orders.Oldest < 0 {
+		t.Errorf("orders %+v, %v, want what waits in both", orders, err)
+	}
+}

@@ -52,3 +52,34 @@ func TestPoolScalesToTheDemandAndToZero(t *testing.T) {
 	send(1)
 	eventually(t, "101 completed", func() bool { return p.Status().Completed == 101 })
 }
+
+// A pool in the background works only while no other pool of the broker is fully busy.
+func TestPoolInTheBackgroundWaitsForSpareCapacity(t *testing.T) {
+	b := newBench(t)
+	b.send("tasks", body("by day", ""))
+	b.send("other", body("by night", ""))
+	release := make(chan struct{})
+	day := &worker.Pool{Client: b.client, Name: "day", Source: "tasks", Handler: worker.HandlerFunc(func(ctx context.Context, _ *worker.Task) error {
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})}
+	run(t, day)
+	eventually(t, "the broker knows that day is busy", func() bool {
+		orders, err := b.client.AnnouncePool(t.Context(), client.PoolReport{Name: "probe", Instance: "1", Sources: []string{"other"}})
+		return err == nil && !orders.Spare
+	})
+	night := &worker.Pool{Client: b.client, Name: "night", Source: "other", WhenSpare: true,
+		Handler: worker.HandlerFunc(func(context.Context, *worker.Task) error { return nil })}
+	run(t, night)
+	eventually(t, "night waits", func() bool { return night.Status().Idle == "no spare capacity" })
+	<-time.After(2 * time.Second) // several reports, of which none may let it work
+	if s := night.Status(); s.Completed != 0 || s.Idle == "" {
+		t.Errorf("while day is busy, night is %+v", s)
+	}
+	close(release)
+	eventually(t, "night works", func() bool { return night.Status().Completed == 1 })
+}

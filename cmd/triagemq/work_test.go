@@ -284,3 +284,20 @@ func TestProcessesEndWithAWrongCommandLine(t *testing.T) {
 		t.Errorf("code %d\n%s", code, p.err.String())
 	}
 }
+
+// The script of examples/preemption counts to the end, each message once.
+func TestExampleScriptCounts(t *testing.T) {
+	c := startCLI(t, workQueues)
+	c.do("send", "tasks", "--body", "low-1", "--priority", "low")
+	c.do("send", "tasks", "--body", "high", "--priority", "high")
+	p := startProcess(t, "work", "tasks", "--env", "STEPS=3", "--env", "PAUSE=0.01", "--exec", "../../examples/preemption/count.sh")
+	p.wait(&p.err, `line="low-1 3"`)
+	if code := p.stop(); code != 0 {
+		t.Errorf("code %d\n%s", code, p.err.String())
+	}
+	for _, line := range []string{"high 1", "low-1 1", "low-1 2", "low-1 3"} {
+		if n := strings.Count(p.err.String(), `line="`+line+`"`); n != 1 {
+			t.Errorf("%q is in the log %d times:\n%s", line, n, p.err.String())
+		}
+	}
+}

@@ -6,8 +6,8 @@
 //
 // # Promise
 //
-// A message is completed when its Process returned nil, and abandoned when it
-// failed: every message is processed at least once.
+// A message is completed when its Process returned nil, and delivered again, later,
+// when it failed: every message is processed at least once. Package worker sees to it.
 //
 // # Concurrency
 //

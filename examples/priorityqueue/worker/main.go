@@ -29,7 +29,7 @@ func (j job) Process(ctx context.Context, instance string, m *client.Received) e
 	select {
 	case <-time.After(j.takes):
 	case <-ctx.Done():
-		return context.Cause(ctx) // the message is abandoned
+		return context.Cause(ctx) // the message is given back
 	}
 	fmt.Printf("%s  %-8s processed  %s\n", time.Now().Format("15:04:05.000"), instance, m.Body)
 	return nil
