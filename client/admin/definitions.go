@@ -4,6 +4,7 @@ package admin
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
@@ -13,7 +14,7 @@ import (
 type Duration time.Duration
 
 // Forever is longer than everything.
-const Forever = Duration(entity.Forever)
+const Forever Duration = math.MaxInt64
 
 // String returns it as the configuration file has it: 30s, 14d, forever.
 func (d Duration) String() string { return entity.Duration(d).String() }

@@ -172,6 +172,7 @@ var pkgRules = map[string]pkgRule{
 	"client/admin":   {may: []string{"client", "address", "sas", "entity"}}, // entity for the text of durations and values
 	"worker":         {may: []string{"client", "worker/*", "window", "autoscale", "amqp/names"}},
 	"worker/program": {may: []string{"client", "worker"}},
+	"tracing":        {may: []string{"client", "worker"}},
 	"window":         {},
 	"autoscale":      {never: pure},
 	"processor":      {may: []string{"client"}},
