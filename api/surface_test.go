@@ -26,8 +26,9 @@ var public = []struct {
 	limit int
 }{
 	{"client", 100}, // each link can be closed in two ways, and each outcome has a method
-	{"worker", 70}, // methods, outcomes and causes count too
+	{"worker", 70},  // methods, outcomes and causes count too
 	{"processor", 30},
+	{"tracing", 10},
 	{"triagetest", 10},
 }
 

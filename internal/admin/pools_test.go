@@ -50,7 +50,7 @@ func TestPoolsAreListedAndOrdered(t *testing.T) {
 		t.Errorf("orders of another pool: %+v", o)
 	}
 	r.want(200, "POST", apiRoot+"/pools/low/resume", "")
-	r.want(200, "POST", apiRoot+"/pools/low/resize?source=q", `{"slots":0}`)
+	r.want(200, "POST", apiRoot+"/pools/low/resize?source=Q", `{"slots":0}`)
 	if o := r.announce("low", "q"); o.Paused || o.Slots != 0 {
 		t.Errorf("orders %+v, want none", o)
 	}

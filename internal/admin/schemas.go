@@ -40,6 +40,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[broker.ClassLevel](): "Place",
 	reflect.TypeFor[broker.Boost]():      "Lifted",
 	reflect.TypeFor[broker.RuleMatch]():  "Trial",
+
+	reflect.TypeFor[broker.PoolInstance](): "PoolInstance",
 }
 
 // newSchemas returns an empty set that knows the types of the API.

@@ -171,6 +171,7 @@ var pkgRules = map[string]pkgRule{
 	"client":         {may: []string{"address", "amqp/*", "notify", "sas"}},
 	"worker":         {may: []string{"client", "worker/*", "window", "autoscale", "amqp/names"}},
 	"worker/program": {may: []string{"client", "worker"}},
+	"tracing":        {may: []string{"client", "worker"}},
 	"window":         {},
 	"autoscale":      {never: pure},
 	"processor":      {may: []string{"client"}},

@@ -15,6 +15,8 @@ import (
 type (
 	// Pool is a worker pool that has announced itself.
 	Pool = pools.Pool
+	// PoolInstance is one process of a pool.
+	PoolInstance = pools.Instance
 	// PoolReport is what a process of a pool tells about itself.
 	PoolReport = pools.Report
 	// PoolOrders are what a pool was told to do.
@@ -92,6 +94,9 @@ func (b *Broker) ResizePools(ctx context.Context, name, source string, slots int
 func (b *Broker) orderPools(ctx context.Context, name, source string, change func(*PoolOrders)) ([]Pool, error) {
 	if err := catalog.Guarded(ctx); err != nil {
 		return nil, err
+	}
+	if p, err := entity.ParsePath(source); err == nil {
+		source = entity.Key(p.String()) // as it is announced
 	}
 	ps, err := b.pools.Order(b.clock.Now(), name, source, change)
 	if err == nil {

@@ -311,7 +311,7 @@ func (p *pool) view() Pool {
 		v.Suspended, v.Retrying = v.Suspended+i.Suspended, v.Retrying+i.Retrying
 		v.PerSecond += i.perSecond()
 		v.Instances = append(v.Instances, Instance{
-			Host: i.Host, Process: i.Process, Since: i.since, Slots: i.Slots, Busy: i.Busy,
+			Host: i.Host, Process: i.Process, Since: i.since.UTC(), Slots: i.Slots, Busy: i.Busy,
 			Suspended: i.Suspended, Retrying: i.Retrying, Paused: i.Paused, Idle: i.Idle, PerSecond: i.perSecond(),
 		})
 	}
