@@ -24,6 +24,8 @@ func (emptySource) Receive(ctx context.Context, _ int) ([]*client.Received, erro
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
+func (emptySource) Poll(context.Context, int) ([]*client.Received, error) { return nil, nil }
+
 func (emptySource) Extensions() bool { return true }
 func (emptySource) Close() error     { return nil }
 

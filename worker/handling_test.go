@@ -374,6 +374,9 @@ func TestNoMoreIsLockedThanSlotsCanStart(t *testing.T) {
 		}
 		run(t, p)
 		time.Sleep(time.Minute)
+		synctest.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		// A message that is being settled is locked while its slot is used again.
 		if b.locked > 2*p.Slots || p.Status().Completed != 30 {
 			t.Errorf("%d messages were locked at a time, %d complete", b.locked, p.Status().Completed)

@@ -20,6 +20,8 @@ const entities = `
 queues:
   - {name: tasks, lockDuration: 5s}
   - {name: other}
+  - {name: example}
+  - {name: example-low}
   - {name: brief, lockDuration: 5s}
 `
 

@@ -101,7 +101,7 @@ func (s *supply) next(ctx context.Context, n int) ([]delivery, error) {
 	all := receiverKey{slots.Main, 0, len(s.sources), -1}
 	switch {
 	case len(s.sources) == 1:
-		return s.wait(ctx, all, n)
+		return s.pollThenWait(ctx, all, n)
 	case s.rule == ByWeight:
 		if got, err := s.pollByWeight(ctx, n); len(got) > 0 || err != nil {
 			return got, err
@@ -111,9 +111,21 @@ func (s *supply) next(ctx context.Context, n int) ([]delivery, error) {
 		}
 		return s.pollUntil(ctx, func() ([]delivery, error) { return s.pollByWeight(ctx, n) })
 	case s.extensions.Load():
-		return s.wait(ctx, all, n)
+		return s.pollThenWait(ctx, all, n)
 	}
 	return s.pollUntil(ctx, func() ([]delivery, error) { return s.pollInOrder(ctx, slots.Main, len(s.sources), n) })
+}
+
+// pollThenWait takes what there is, else waits for one message. To wait for several
+// would be slower: a receiver that has one waits a while for the next.
+func (s *supply) pollThenWait(ctx context.Context, k receiverKey, n int) ([]delivery, error) {
+	if n == 1 || s.buffer > 0 || !s.extensions.Load() {
+		return s.wait(ctx, k, n)
+	}
+	if got, err := s.poll(ctx, k, n); len(got) > 0 || err != nil {
+		return got, err
+	}
+	return s.wait(ctx, k, 1)
 }
 
 // detect finds out, once, whether the broker knows levels and several sources.

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/worker"
+)
+
+// Messages that were acknowledged are handled although the broker crashes meanwhile.
+func TestCrashesOfTheBrokerLoseNothing(t *testing.T) {
+	b := newBench(t)
+	const messages = 60
+	for i := range messages {
+		b.send("tasks", body(fmt.Sprint(i), client.Level(uint8(i%10))))
+	}
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	p := &worker.Pool{Client: b.client, Source: "tasks", Slots: 4, Preempt: &worker.Preemption{}, Retry: worker.Constant(10 * time.Millisecond),
+		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
+			for range 5 {
+				if err := t.Yield(ctx); err != nil {
+					return err
+				}
+				<-time.After(2 * time.Millisecond)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seen[string(t.Body)] = true
+			return nil
+		})}
+	stop := run(t, p)
+	for n := 10; n <= 40; n += 15 {
+		eventually(t, "some messages are handled", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) >= n })
+		b.broker.Crash()
+	}
+	eventually(t, "all messages are handled", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) == messages })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The broker refuses receivers above the pool's highest priority. That is no failure.
+func TestPreemptionBelowTheHighestPriority(t *testing.T) {
+	b := newBench(t)
+	release := make(chan struct{})
+	p := &worker.Pool{Client: b.client, Source: "tasks", Preempt: &worker.Preemption{}, MaxPriority: client.Level(7),
+		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
+			<-release
+			return nil
+		})}
+	b.send("tasks", body("a", client.Level(7)), body("out of reach", client.Level(9)))
+	stop := run(t, p)
+	eventually(t, "one runs", func() bool { return p.Status().Busy == 1 })
+	<-time.After(100 * time.Millisecond)
+	close(release)
+	eventually(t, "one is complete", func() bool { return p.Status().Completed == 1 })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCancelledTaskGoesOnFromItsState(t *testing.T) {
+	b := newBench(t)
+	type step struct{ name, state string }
+	steps := make(chan step, 10)
+	p := &worker.Pool{Client: b.client, Source: "tasks", Preempt: &worker.Preemption{Cancel: true},
+		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
+			steps <- step{string(t.Body), string(t.State())}
+			if string(t.Body) == "low" && t.State() == nil {
+				t.Save([]byte("half"))
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		})}
+	b.send("tasks", body("low", client.Low))
+	run(t, p)
+	if got := <-steps; got != (step{"low", ""}) {
+		t.Fatalf("first %v", got)
+	}
+	b.send("tasks", body("high", client.High))
+	for _, want := range []step{{"high", ""}, {"low", "half"}} {
+		if got := <-steps; got != want {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	eventually(t, "both complete", func() bool { return p.Status().Completed == 2 })
+}
+
+func TestSelectionsOnARealBroker(t *testing.T) {
+	for _, rule := range []worker.Selection{worker.ByOrder, worker.ByLevel, worker.ByWeight} {
+		b := newBench(t)
+		for i := range 10 {
+			b.send("tasks", body("x", client.Level(uint8(i))))
+			b.send("other", body("x", client.Level(uint8(i))))
+		}
+		var mu sync.Mutex
+		var order []string
+		p := &worker.Pool{Client: b.client, Sources: []worker.Source{{Entity: "tasks"}, {Entity: "other"}}, Select: rule,
+			Handler: worker.HandlerFunc(func(_ context.Context, t *worker.Task) error {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, fmt.Sprintf("%c%d", t.Source[0], *t.Level))
+				return nil
+			})}
+		stop := run(t, p)
+		eventually(t, "all complete", func() bool { return p.Status().Completed == 20 })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		want := map[worker.Selection]string{
+			worker.ByOrder:  "[t9 t8 t7 t6]",
+			worker.ByLevel:  "[t9 o9 t8 o8]",
+			worker.ByWeight: "[t9 o9 t8 o8]",
+		}[rule]
+		if got := fmt.Sprint(order[:4]); got != want {
+			t.Errorf("rule %d: first %s, want %s", rule, got, want)
+		}
+	}
+}
+
+// A pool may start before its broker, and stops at once when it never comes.
+func TestStopWhileTheBrokerIsAway(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	c, err := client.New("amqp://"+address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	p := &worker.Pool{Client: c, Source: "tasks", Handler: worker.HandlerFunc(func(context.Context, *worker.Task) error { return nil })}
+	stop := run(t, p)
+	<-time.After(100 * time.Millisecond)
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the stop took %v", took)
+	}
+}
+
+func TestNoGoroutineIsLeft(t *testing.T) {
+	b := newBench(t)
+	for i := range 20 {
+		b.send("tasks", body(fmt.Sprint(i), client.Level(uint8(i%10))))
+	}
+	pool := func() *worker.Pool {
+		return &worker.Pool{Client: b.client, Source: "tasks", Slots: 3, Preempt: &worker.Preemption{}, Timeout: time.Minute,
+			Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error { return t.Yield(ctx) })}
+	}
+	warm := pool()
+	stop := run(t, warm)
+	eventually(t, "all complete", func() bool { return warm.Status().Completed == 20 })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	before := runtime.NumGoroutine()
+	for range 5 {
+		b.send("tasks", body("x", ""))
+		p := pool()
+		stop := run(t, p)
+		eventually(t, "complete", func() bool { return p.Status().Completed == 1 })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+2 })
+}
