@@ -39,5 +39,5 @@
 // # Not here
 //
 // Running a handler for each message, with retries, renewal and pools, is package
-// worker. Creating queues and topics is done over HTTP or with the command line.
+// worker. Creating queues and topics, and all else about them, is package client/admin.
 package client

@@ -30,6 +30,8 @@ var (
 	// ErrNotAllowed means that the entity does not do that: a plain receiver on
 	// a queue that requires sessions, or sending to a dead letter queue.
 	ErrNotAllowed = errors.New("client: not allowed")
+	// ErrExists means that there is an entity of that name already.
+	ErrExists = errors.New("client: entity exists")
 	// ErrClosed means that the client, sender or receiver was closed.
 	ErrClosed = errors.New("client: closed")
 )
@@ -73,14 +75,15 @@ type Error struct {
 	Entity string
 	// Description is the broker's text.
 	Description string
+	// Kind is the Err variable that fits; nil if none does.
+	Kind error
 
-	kind  error // an Err variable or nil
 	cause error // as it came; nil if Code and Description say it all
 }
 
 func (e *Error) Error() string {
-	if e.kind != nil {
-		return e.kind.Error() + ": " + e.Description
+	if e.Kind != nil {
+		return e.Kind.Error() + ": " + e.Description
 	}
 	return fmt.Sprintf("client: %s (%s)", e.Description, e.Code)
 }
@@ -88,7 +91,7 @@ func (e *Error) Error() string {
 // Unwrap returns the Err variable that fits, if one does, and what came from the wire.
 func (e *Error) Unwrap() []error {
 	var errs []error
-	for _, err := range []error{e.kind, e.cause} {
+	for _, err := range []error{e.Kind, e.cause} {
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -146,6 +149,7 @@ var conditions = map[string]error{
 	names.SessionLockLost:       ErrSessionLockLost,
 	names.SessionCannotBeLocked: ErrSessionLocked,
 	names.ServerBusy:            ErrBusy,
+	names.EntityAlreadyExists:   ErrExists,
 }
 
 // statuses does the same for replies of a request/response node that carry a
@@ -185,8 +189,8 @@ func translate(err error) error {
 		if _, ok := errors.AsType[*amqp.ConnError](err); ok {
 			return said // of all that it carried, not of this operation
 		}
-		said.kind = conditions[said.Code]
-		if after, ok := integer(e.Info[infoRetryAfter]); ok && errors.Is(said.kind, ErrBusy) {
+		said.Kind = conditions[said.Code]
+		if after, ok := integer(e.Info[infoRetryAfter]); ok && errors.Is(said.Kind, ErrBusy) {
 			class, _ := e.Info[infoClass].(string)
 			return &BusyError{Class: class, RetryAfter: time.Duration(after) * time.Millisecond, said: said}
 		}
@@ -194,15 +198,15 @@ func translate(err error) error {
 	}
 	// go-amqp reports a refused login as text only.
 	if err != nil && strings.Contains(err.Error(), "auth failed with code") {
-		return &Error{Code: names.UnauthorizedAccess, Description: err.Error(), kind: ErrUnauthorized, cause: err}
+		return &Error{Code: names.UnauthorizedAccess, Description: err.Error(), Kind: ErrUnauthorized, cause: err}
 	}
 	return err
 }
 
 func (e *statusError) translate() error {
-	said := &Error{Code: e.condition, Description: e.description, kind: conditions[e.condition], cause: e}
-	if said.kind == nil {
-		said.kind = statuses[e.status]
+	said := &Error{Code: e.condition, Description: e.description, Kind: conditions[e.condition], cause: e}
+	if said.Kind == nil {
+		said.Kind = statuses[e.status]
 	}
 	if said.Code == "" {
 		said.Code = strconv.Itoa(e.status)
@@ -214,7 +218,7 @@ func (e *statusError) translate() error {
 // of the peer or of the caller counts as an outage.
 func permanent(err error) bool {
 	for _, known := range []error{
-		ErrAddress, ErrUnauthorized, ErrNotFound, ErrDisabled, ErrNotAllowed, ErrClosed,
+		ErrAddress, ErrUnauthorized, ErrNotFound, ErrExists, ErrDisabled, ErrNotAllowed, ErrClosed,
 		ErrTooLarge, ErrInvalid, ErrQuota, ErrNoReplyTo,
 		ErrLockLost, ErrSessionLockLost, ErrSessionLocked, ErrMessageNotFound,
 		context.Canceled,
