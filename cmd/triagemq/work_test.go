@@ -301,3 +301,42 @@ func TestExampleScriptCounts(t *testing.T) {
 		}
 	}
 }
+
+// A paused pool stops its programs where they are; resumed, they go on.
+func TestPauseStopsPrograms(t *testing.T) {
+	c := startCLI(t, workQueues)
+	s := newScripts(t)
+	s.write("handle.sh", `
+cd `+s.dir+`
+echo $$ > pid
+i=0
+while ! [ -e finish ]; do
+	i=$((i + 1))
+	echo "$i" >> count
+	sleep 0.01
+done
+`)
+	c.do("send", "tasks", "--body", "x")
+	p := startProcess(t, "work", "tasks", "--name", "low", "--exec", "sh", s.path("handle.sh"))
+	until(t, p, "counting", func() bool { return strings.Contains(s.text("count"), "3\n") })
+	group, _ := strconv.Atoi(strings.TrimSpace(s.text("pid")))
+	until(t, p, "announced", func() bool { return strings.Contains(c.do("pool", "list"), "low") })
+
+	c.do("pool", "pause", "low")
+	until(t, p, "stopped", func() bool {
+		states := groupState(t, group)
+		return strings.Contains(states, "T") && strings.Trim(states, "TD") == ""
+	})
+	at := s.text("count")
+	c.do("pool", "resume", "low")
+	until(t, p, "counting on", func() bool { return len(s.text("count")) > len(at) })
+	s.write("finish", "")
+	if code := p.stop(); code != 0 {
+		t.Errorf("code %d\n%s", code, p.err.String())
+	}
+	for i, line := range strings.Fields(s.text("count")) {
+		if line != strconv.Itoa(i+1) {
+			t.Fatalf("line %d is %s: the count began again", i+1, line)
+		}
+	}
+}
