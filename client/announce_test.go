@@ -62,3 +62,35 @@ func TestPoolsAtSubscriptions(t *testing.T) {
 		t.Errorf("orders %+v, %v, want what waits in both", orders, err)
 	}
 }
+
+// Messages that a pool keeps for a retry are locked, but need no slots.
+func TestDemandLeavesOutRetries(t *testing.T) {
+	b := triagetest.Start(t, "queues: [{name: orders}]")
+	c := b.Client()
+	s, err := c.OpenSender(t.Context(), "orders", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if err := s.Send(t.Context(), &client.Message{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := c.OpenReceiver(t.Context(), "orders", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for locked := 0; locked < 5; {
+		ms, err := r.Receive(t.Context(), 5-locked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locked += len(ms)
+	}
+	for retrying, want := range map[int]int{0: 5, 3: 2, 9: 0} {
+		report := client.PoolReport{Name: "low", Instance: "1", Sources: []string{"orders"}, Slots: 5, Retrying: retrying}
+		if orders, err := c.AnnouncePool(t.Context(), report); err != nil || orders.Demand != want {
+			t.Errorf("%d of 5 are kept: demand %d, %v, want %d", retrying, orders.Demand, err, want)
+		}
+	}
+}

@@ -269,14 +269,26 @@ func (a *attempt) retry(after time.Duration, err error) {
 	if after > 0 {
 		a.run.waiting.Add(-1)
 	}
-	a.settle(func(ctx context.Context) error {
-		return a.from.Abandon(ctx, a.Received, a.properties())
-	}, Failed, err)
+	a.settle(func(ctx context.Context) error { return a.giveBack(ctx, a.from.Abandon) }, Failed, err)
 }
 
 // handBack releases the message with its checkpoint. It counts as no failure.
 func (a *attempt) handBack(ctx context.Context) error {
-	return a.from.Release(ctx, a.Received, a.properties())
+	return a.giveBack(ctx, a.from.Release)
+}
+
+// giveBack gives the message back with its checkpoint, or without it if the broker does
+// not take it: the lock would expire otherwise, which counts as a failure.
+func (a *attempt) giveBack(ctx context.Context, tell func(context.Context, *client.Received, map[string]any) error) error {
+	properties := a.properties()
+	err := tell(ctx, a.Received, properties)
+	state, saved := properties[propertyState].([]byte)
+	if err == nil || !saved || errors.Is(err, client.ErrLockLost) || ctx.Err() != nil {
+		return err
+	}
+	a.run.settings.log.Warn("the broker refused a checkpoint; it is dropped", "message", a.SeqNo, "bytes", len(state), "err", err)
+	delete(properties, propertyState)
+	return tell(ctx, a.Received, properties)
 }
 
 // properties are what the next run of the message gets.

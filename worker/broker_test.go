@@ -180,3 +180,92 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	}
 	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+2 })
 }
+
+// Subscriptions are sources too, in any spelling that the broker takes.
+func TestEarlierSubscriptionPreempts(t *testing.T) {
+	b := newBench(t)
+	urgent := make(chan struct{})
+	var order []string
+	p := &worker.Pool{Client: b.client, Preempt: &worker.Preemption{},
+		Sources: []worker.Source{{Entity: "events/subscriptions/first"}, {Entity: client.Subscription("events", "second")}},
+		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
+			order = append(order, t.Source+" starts") // one at a time
+			if t.Subject == "first" {
+				close(urgent)
+				return nil
+			}
+			for {
+				if err := t.Yield(ctx); err != nil {
+					return err
+				}
+				select {
+				case <-urgent:
+					return nil
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})}
+	b.send("events", &client.Message{Subject: "second", Priority: client.High})
+	run(t, p)
+	eventually(t, "one runs", func() bool { return p.Status().Busy == 1 })
+	b.send("events", &client.Message{Subject: "first", Priority: client.Low})
+	eventually(t, "both complete", func() bool { return p.Status().Completed == 2 })
+	if got := p.Status().Preempted; got != 1 {
+		t.Errorf("%d preempted, want 1: %q", got, order)
+	}
+}
+
+// A checkpoint that the broker does not take must not cost a failure.
+func TestCheckpointThatIsTooLarge(t *testing.T) {
+	b := newBench(t)
+	runs := make(chan *worker.Task, 2)
+	p := &worker.Pool{Client: b.client, Source: "tasks", Grace: 10 * time.Millisecond,
+		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
+			t.Save(make([]byte, 8<<20))
+			runs <- t
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})}
+	b.send("tasks", body("x", ""))
+	stop := run(t, p)
+	<-runs
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if s := p.Status(); s.HandedBack != 1 {
+		t.Errorf("status %+v", s)
+	}
+	stop = run(t, p)
+	if next := <-runs; next.DeliveryCount != 0 {
+		t.Errorf("%d failures, want 0", next.DeliveryCount)
+	}
+	_ = stop()
+}
+
+func TestBufferedMessagesAreGivenBackUncounted(t *testing.T) {
+	b := newBench(t)
+	for i := range 6 {
+		b.send("tasks", body(fmt.Sprint(i), ""))
+	}
+	p := &worker.Pool{Client: b.client, Source: "tasks", Buffer: 4, Grace: 10 * time.Millisecond,
+		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})}
+	stop := run(t, p)
+	eventually(t, "one runs", func() bool { return p.Status().Busy == 1 })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	failures := make(chan uint32, 6)
+	p = &worker.Pool{Client: b.client, Source: "tasks", Slots: 6, Handler: worker.HandlerFunc(func(_ context.Context, t *worker.Task) error {
+		failures <- t.DeliveryCount
+		return nil
+	})}
+	run(t, p)
+	for range 6 {
+		if n := <-failures; n != 0 {
+			t.Errorf("%d failures, want none", n)
+		}
+	}
+}

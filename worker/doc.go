@@ -14,21 +14,46 @@
 // is lost all the same, the handler's context ends with [ErrLockLost] as the cause.
 // A pool asks the broker for no more messages than its free slots can start.
 //
+// A message whose handler failed keeps its lock, outside the slots, until its retry is
+// due. Then it is given back as failed, and any worker can take it. What a stop or a
+// preemption interrupts is given back uncounted, with what [Task.Save] was given.
+//
+// A panic of a handler is caught and counts as a failure. A message whose handler panics
+// although it failed before is a dead letter with the stack in its description.
+//
 // # Preemption
 //
 // With [Pool.Preempt] a message of a higher level starts at once when all slots are
-// busy, and the lowest running task makes way for it: at [Task.Yield] it waits in
-// place, with its lock renewed, until a slot is free again.
+// busy, and the lowest running task makes way for it. Among equals that is the task with
+// the least work done. At [Task.Yield] it waits in place, with its lock renewed, until a
+// slot is free and no message ranks above it. Until it yields, more handlers run than
+// there are slots: one for each urgent task. [Preemption].Cancel ends the context of the
+// task instead, so that it saves its state and returns.
+//
+// In a pool of several sources in order, each message of an earlier source ranks above
+// those of later ones. Within the first source, and with the other selections, the level
+// decides.
+//
+// # Assumptions
+//
+// The clocks of the broker and of this machine differ by much less than a lock lasts. A
+// renewal is due at half of the remaining time, so a broker whose clock is ahead by half
+// a lock makes renewals too late.
+//
+// Brokers without our extensions, such as Azure Service Bus, cannot filter by level or
+// wait at several sources. There a pool polls its sources in order, at least once a
+// second, and only an earlier source preempts a later one. The log explains that once.
 //
 // # Concurrency
 //
-// One goroutine schedules the slots; each running handler has one of its own. Run
-// returns when all of them have ended. A handler that ignores its context holds Run
-// up until [Pool.Grace] is over; then its message is handed back and Run returns
-// [ErrHandlerStuck].
+// One goroutine schedules the slots; each message has two of its own, one of which runs
+// the handler. Run returns when all of them have ended. A handler that ignores its context holds Run
+// up until [Pool.Grace] is over and five seconds more; then its message is handed back
+// and Run returns [ErrHandlerStuck]. The methods of a pool are safe for concurrent use.
 //
 // # Not here
 //
-// Running a program for each message is package worker/program. The broker's list of
-// pools, and pausing them from outside, is described in docs/guide/workers.md.
+// Running a program for each message is package worker/program. What runs next is decided
+// by package worker/internal/slots. The broker's list of pools, and pausing them from
+// outside, is described in docs/guide/workers.md.
 package worker

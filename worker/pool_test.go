@@ -23,6 +23,11 @@ queues:
   - {name: example}
   - {name: example-low}
   - {name: brief, lockDuration: 5s}
+topics:
+  - name: events
+    subscriptions:
+      - {name: first, rules: [{name: mine, filter: "sys.Label = 'first'"}]}
+      - {name: second, rules: [{name: mine, filter: "sys.Label = 'second'"}]}
 `
 
 // bench is a pool on a real broker.

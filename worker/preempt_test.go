@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -291,4 +292,22 @@ func TestWeightsShareTheSlots(t *testing.T) {
 			wantCompleted(t, p, 400, "in the end")
 		})
 	}
+}
+
+func TestMissingExtensionsAreExplainedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, j := newModelBroker(1), new(journal)
+		b.extensions = false
+		p := handled(t, b, j.working(time.Second))
+		p.Preempt = &worker.Preemption{}
+		var out syncBuffer
+		p.Log = slog.New(slog.NewTextHandler(&out, nil))
+		run(t, p)
+		sendApart(b, "a", 1, 9)
+		time.Sleep(time.Minute)
+		j.want(t, "a1 starts, a1 ends, a9 starts, a9 ends")
+		if n := strings.Count(out.String(), "cannot filter by level"); n != 1 {
+			t.Errorf("explained %d times, want once:\n%s", n, out.String())
+		}
+	})
 }

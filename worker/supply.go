@@ -32,6 +32,7 @@ type supply struct {
 	rule     Selection
 	min, max client.Priority
 	buffer   int
+	preempts bool
 	log      *slog.Logger
 
 	known      atomic.Bool  // extensions is valid
@@ -68,7 +69,7 @@ func newSupply(p *Pool, s settings) *supply {
 	}
 	out := &supply{
 		open: open, sources: s.sources, rule: p.Select,
-		min: p.MinPriority, max: p.MaxPriority, buffer: p.Buffer, log: s.log,
+		min: p.MinPriority, max: p.MaxPriority, buffer: p.Buffer, preempts: p.Preempt != nil, log: s.log,
 		turns: slots.NewTurns(weights), receivers: map[receiverKey]receiver{},
 	}
 	out.ceiling.Store(255)
@@ -139,7 +140,7 @@ func (s *supply) detect(ctx context.Context) error {
 	}
 	s.extensions.Store(r.Extensions())
 	s.known.Store(true)
-	if !r.Extensions() {
+	if !r.Extensions() && (s.preempts || len(s.sources) > 1) {
 		s.log.Info("this broker cannot filter by level or wait at several sources: " +
 			"the pool polls its sources in order, and only an earlier source preempts a later one")
 	}
@@ -299,7 +300,9 @@ func (s *supply) note(ctx context.Context, k receiverKey, err error) {
 		delete(s.receivers, k)
 		s.order = slices.DeleteFunc(s.order, func(o receiverKey) bool { return o == k })
 		s.mu.Unlock()
-		s.close(r)
+		if r != nil {
+			s.close(r)
+		}
 	}
 }
 

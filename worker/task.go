@@ -46,7 +46,7 @@ func (t *Task) Yield(ctx context.Context) error {
 
 // Save keeps a checkpoint for the next run of the message. It travels with the message
 // when the task is handed back by ErrPreempted, a retry or a stop of the pool. Save
-// copies state.
+// copies state. A state that the broker refuses, because it is too large, is dropped.
 func (t *Task) Save(state []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

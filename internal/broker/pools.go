@@ -51,12 +51,16 @@ func (b *Broker) AnnouncePool(ctx context.Context, r PoolReport) (PoolAnswer, er
 	if r.Leaving {
 		return a, nil
 	}
+	// Messages that are kept for a retry are locked, and need no slot.
+	kept := int64(told.Retrying)
 	for _, source := range r.Sources {
 		o, ok := b.measured(ctx, source)
 		if !ok {
 			a.Known = false
 			continue
 		}
+		needless := min(kept, o.Locked)
+		o.Locked, kept = o.Locked-needless, kept-needless
 		a.Demand += o.Demand(DemandOptions{}).Value
 		for _, c := range o.Classes {
 			a.Waiting += c.Waiting

@@ -99,7 +99,15 @@ func (r *Registry) Announce(now time.Time, report Report) (Answer, error) {
 	if p.full {
 		others--
 	}
-	return Answer{Orders: p.orders, Instances: len(p.instances), Spare: others == 0}, nil
+	return Answer{Orders: p.orders, Instances: len(p.instances), Retrying: p.retrying(), Spare: others == 0}, nil
+}
+
+func (p *pool) retrying() int {
+	n := 0
+	for _, i := range p.instances {
+		n += i.Retrying
+	}
+	return n
 }
 
 // admit returns the pool of a report, a new one if there is space for it.

@@ -114,6 +114,7 @@ type Instance struct {
 type Answer struct {
 	Orders    Orders
 	Instances int  // of its pool, itself included
+	Retrying  int  // messages that all of them keep for a retry
 	Spare     bool // no other pool is fully busy
 }
 
