@@ -20,7 +20,7 @@ import (
 type Broker struct {
 	t       testing.TB
 	config  config.Config
-	address string
+	network network
 	crashes uint64
 	disk    *vfs.Mem
 	power   *vfs.Fault   // in front of disk
@@ -45,24 +45,25 @@ func Start(t testing.TB, yaml string) *Broker {
 	}
 	cfg.Security.Dev = true
 	cfg.Storage.SegmentSize = segmentSize
-	b := &Broker{t: t, config: cfg, address: "127.0.0.1:0", disk: vfs.NewMem()}
+	b := &Broker{t: t, config: cfg, disk: vfs.NewMem()}
 	b.start()
 	t.Cleanup(func() {
 		if err := b.stop(); err != nil && !errors.Is(err, errStop) {
 			t.Errorf("triagetest: stop the broker: %v", err)
 		}
+		b.network.close()
 	})
 	return b
 }
 
-// start runs the broker on its disk, at its address.
+// start runs the broker on its disk.
 func (b *Broker) start() {
 	b.t.Helper()
 	b.power = vfs.NewFault(b.disk)
 	cfg := server.Config{Config: b.config, FS: b.power}
-	cfg.Listeners = []string{b.address}
-	ready := make(chan server.Ready, 1)
-	cfg.Ready = func(r server.Ready) { ready <- r }
+	cfg.Listeners, cfg.Opened = []string{}, []net.Listener{b.network.enter()}
+	ready := make(chan struct{})
+	cfg.Ready = func(server.Ready) { close(ready) }
 
 	// The broker outlives the test's own context, which ends before the
 	// clean-up in which clients say goodbye.
@@ -70,8 +71,7 @@ func (b *Broker) start() {
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx, cfg, slog.New(slog.DiscardHandler)) }() // stop waits for it
 	select {
-	case r := <-ready:
-		b.address = r.Addresses[0]
+	case <-ready:
 	case err := <-done:
 		cancel(nil)
 		b.t.Fatalf("triagetest: start the broker: %v", err)
@@ -97,23 +97,35 @@ var (
 )
 
 // ConnectionString opens the broker with any Service Bus SDK, and with
-// [client.Dial].
-func (b *Broker) ConnectionString() string {
-	return "Endpoint=sb://" + b.address +
+// [client.Dial], through a port of the loopback interface.
+func (b *Broker) ConnectionString() string { return connectionString(b.address()) }
+
+func connectionString(host string) string {
+	return "Endpoint=sb://" + host +
 		";SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
 }
 
 // Port is the port on 127.0.0.1 that serves AMQP, HTTP and WebSockets, with and
-// without TLS.
+// without TLS. It is opened when it is first asked for, and stays the same.
 func (b *Broker) Port() string {
-	_, port, _ := net.SplitHostPort(b.address)
+	_, port, _ := net.SplitHostPort(b.address())
 	return port
 }
 
-// Client returns a new client, which is closed when the test ends.
+func (b *Broker) address() string {
+	b.t.Helper()
+	address, err := b.network.address()
+	if err != nil {
+		b.t.Fatalf("triagetest: open a port: %v", err)
+	}
+	return address
+}
+
+// Client returns a new client, which is closed when the test ends. It reaches the broker
+// through memory, so no port is opened for it.
 func (b *Broker) Client() *client.Client {
 	b.t.Helper()
-	c, err := client.Dial(b.t.Context(), b.ConnectionString(), nil)
+	c, err := client.Dial(b.t.Context(), connectionString("localhost"), &client.Options{DialContext: b.network.dial})
 	if err != nil {
 		b.t.Fatalf("triagetest: %v", err)
 	}

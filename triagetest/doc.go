@@ -7,13 +7,14 @@
 //
 // # Promise
 //
-// It is the broker that `triagemq serve` runs, on a loopback port of its own,
-// with its disk in memory. It is ready when Start returns and gone when the test
-// ends. Tests that each start their own do not see each other.
+// It is the broker that `triagemq serve` runs, with its disk in memory. [Broker.Client]
+// connects through memory too; a loopback port is opened only for those that ask for
+// [Broker.ConnectionString] or [Broker.Port]. The broker is ready when Start returns and
+// gone when the test ends. Tests that each start their own do not see each other.
 //
 // # Assumptions
 //
-// A loopback interface. Nothing is written to the real disk.
+// A loopback interface, if a port is asked for. Nothing is written to the real disk.
 //
 // # Concurrency
 //

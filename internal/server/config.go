@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"runtime"
@@ -30,6 +31,10 @@ type Config struct {
 
 	// FS is where everything is kept; nil is the directory Data on disk.
 	FS vfs.FS
+
+	// Opened are listeners besides those of Listeners, which are open already, such as one
+	// in memory. The server closes them when it stops.
+	Opened []net.Listener
 
 	// MaxUnauthenticated is how many connections may have proved nothing yet; zero is
 	// 768, or fewer if there is little memory.

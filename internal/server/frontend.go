@@ -77,6 +77,7 @@ func listen(cfg Config, service *azure.Service, parts Parts, segments func() int
 			return nil, fmt.Errorf("listen on %s: %w", addr, err)
 		}
 	}
+	f.listeners = append(f.listeners, cfg.Opened...)
 	if err := f.prepareTLS(); err != nil { // the certificate names the ports
 		f.close()
 		return nil, err
