@@ -33,7 +33,7 @@ func (n *network) enter() *entrance {
 // dial connects through memory. It has the form of [client.Options.DialContext].
 func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
-	if err := n.hand(ctx, fromHere{theirs}); err != nil {
+	if err := n.hand(ctx.Done(), fromHere{theirs}); err != nil {
 		ours.Close()
 		theirs.Close()
 		return nil, err
@@ -41,8 +41,8 @@ func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return fromHere{ours}, nil
 }
 
-// hand gives a connection to the broker.
-func (n *network) hand(ctx context.Context, c net.Conn) error {
+// hand gives a connection to the broker, unless done is closed first.
+func (n *network) hand(done <-chan struct{}, c net.Conn) error {
 	n.mu.Lock()
 	e := n.to
 	n.mu.Unlock()
@@ -54,8 +54,8 @@ func (n *network) hand(ctx context.Context, c net.Conn) error {
 		return nil
 	case <-e.closed:
 		return errNoBroker
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-done:
+		return context.Canceled
 	}
 }
 
@@ -80,7 +80,7 @@ func (n *network) accept(l net.Listener) {
 		if err != nil {
 			return // close has closed it
 		}
-		if n.hand(context.Background(), c) != nil {
+		if n.hand(nil, c) != nil {
 			c.Close()
 		}
 	}
