@@ -216,7 +216,7 @@ func (a *prefetcher) recall(ctx context.Context, token amqp.UUID) bool {
 // release releases a message that the caller has not seen, and fetches another. If
 // that fails, its lock expires.
 func (a *prefetcher) release(ctx context.Context, m *Received) {
-	if err := a.r.settleUnseen(ctx, m, release(nil)); err != nil {
+	if err := a.r.settleUnseen(ctx, m, a.r.release(nil)); err != nil {
 		a.r.client.options.Log.Debug("message not released", "err", err)
 	}
 	a.refill()
@@ -325,7 +325,7 @@ func (a *prefetcher) close(ctx context.Context) {
 	a.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, m := range all {
-		wg.Go(func() { _ = a.r.settleUnseen(ctx, m, release(nil)) }) // else its lock expires
+		wg.Go(func() { _ = a.r.settleUnseen(ctx, m, a.r.release(nil)) }) // else its lock expires
 	}
 	wg.Wait()
 }

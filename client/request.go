@@ -17,6 +17,9 @@ import (
 // none, over a session of [Options.ReplyQueue]. Request overwrites the ReplyTo
 // fields.
 //
+// A request without a TTL lives as long as its caller waits: until the deadline of ctx,
+// if it has one. Nobody works on it after that, and a reply that comes later is dropped.
+//
 // If the connection is lost meanwhile, the request is sent again with the same
 // ID, so it may be served twice.
 func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Received, error) {
@@ -36,6 +39,9 @@ func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Recei
 			return err
 		}
 		ask.ReplyTo, ask.ReplyToSession = box.address, box.session
+		if end, ok := ctx.Deadline(); ok && out.TTL == 0 {
+			ask.TTL = max(time.Until(end), time.Millisecond)
+		}
 		wire, err := ask.encode()
 		if err != nil {
 			return err

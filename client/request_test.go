@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/triagemq/triagemq/client"
 	"github.com/triagemq/triagemq/triagetest"
@@ -58,6 +59,70 @@ func TestReplyReachesTheOneWhoAsked(t *testing.T) {
 	asking.Wait()
 	stop()
 	serving.Wait()
+}
+
+func TestRequestExpiresWithItsCaller(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	ctx, give := context.WithTimeoutCause(deadline(t), time.Hour, nil)
+	asked := make(chan error, 1)
+	go func() { // received from below
+		_, err := b.Client().Request(ctx, "work", &client.Message{Body: []byte("anybody?")})
+		asked <- err
+	}()
+	r, err := b.Client().OpenReceiver(ctx, "work", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms, err := r.Receive(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end, _ := ctx.Deadline(); ms[0].TTL <= 0 || ms[0].TTL > time.Until(end)+time.Minute {
+		t.Errorf("the request lives for %v, its caller waits for %v", ms[0].TTL, time.Until(end))
+	}
+	give()
+	if err := <-asked; err == nil {
+		t.Error("a request without a reply succeeded")
+	}
+}
+
+func TestLateReplyIsDropped(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	ctx := deadline(t)
+	c, server := b.Client(), b.Client()
+	r, err := server.OpenReceiver(ctx, "work", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient, leave := context.WithCancel(ctx)
+	asked := make(chan error, 1)
+	go func() { // received from below
+		_, err := c.Request(impatient, "work", &client.Message{Body: []byte("first")})
+		asked <- err
+	}()
+	late, err := r.Receive(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if err := <-asked; err == nil {
+		t.Fatal("the request succeeded without a reply")
+	}
+	if err := server.Reply(ctx, late[0], &client.Message{Body: []byte("too late")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Complete(ctx, late...); err != nil {
+		t.Fatal(err)
+	}
+	serving, stop := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { serve(serving, t, server, "work") })
+	reply, err := c.Request(ctx, "work", &client.Message{Body: []byte("second")})
+	if err != nil || string(reply.Body) != "SECOND" {
+		t.Errorf("got %v, %v, want the reply to the second request", reply, err)
+	}
+	stop()
+	done.Wait()
 }
 
 // The way that works without temporary nodes: the reply goes to a session of a

@@ -90,19 +90,25 @@ func (r *Receiver) DeadLetter(ctx context.Context, m *Received, reason, descript
 // Brokers other than ours have no such thing with properties, nor after the connection
 // that the message came over is gone. They take it for Abandon, which counts.
 func (r *Receiver) Release(ctx context.Context, m *Received, properties map[string]any) error {
-	return r.settle(ctx, m, release(properties))
+	return r.settle(ctx, m, r.release(properties))
 }
 
-func release(properties map[string]any) outcome {
+func (r *Receiver) release(properties map[string]any) outcome {
+	var uncounted map[string]any
+	if r.Extensions() {
+		uncounted = map[string]any{names.Uncounted: true} // others would make a property of it
+	}
 	return outcome{
 		name: "released", status: "abandoned", properties: properties,
-		extra: map[string]any{names.Uncounted: true},
+		extra: uncounted,
 		onLink: func(ctx context.Context, m *Received) error {
 			if len(properties) == 0 {
 				return m.link.receiver.ReleaseMessage(ctx, m.raw)
 			}
 			changes := annotations(properties)
-			changes[names.Uncounted] = true
+			for name, yes := range uncounted {
+				changes[name] = yes
+			}
 			return m.link.receiver.ModifyMessage(ctx, m.raw, &amqp.ModifyMessageOptions{Annotations: changes})
 		},
 	}

@@ -75,6 +75,37 @@ func TestReleaseCarriesProperties(t *testing.T) {
 	}
 }
 
+// A receiver of several queues releases a message at the queue it came from, also what it
+// polled and what was deferred.
+func TestReleaseGoesToTheSource(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	c, w := wired(t, b)
+	first := open(t, c, "orders", &client.ReceiverOptions{Sources: []string{"strict"}})
+	second := open(t, c, "strict", nil)
+	second.say("a")
+	for i := range int64(4) {
+		ms, err := first.Poll(first.ctx, 1)
+		must(t, err)
+		if len(ms) != 1 || ms[0].Source != "strict" || ms[0].DeliveryCount != 0 {
+			t.Fatalf("polled %v", ms)
+		}
+		if i%2 == 1 {
+			w.cut()
+		}
+		must(t, first.Release(first.ctx, ms[0], map[string]any{"done": i}))
+	}
+	m := second.take(1)[0]
+	must(t, second.Defer(second.ctx, m, nil)) // counts once
+	for range 3 {
+		ms, err := second.ReceiveDeferred(second.ctx, m.SeqNo)
+		must(t, err)
+		if ms[0].DeliveryCount != 1 || ms[0].Properties["done"] != int64(3) {
+			t.Fatalf("deferred: count %d, properties %v", ms[0].DeliveryCount, ms[0].Properties)
+		}
+		must(t, second.Release(second.ctx, ms[0], map[string]any{"again": true}))
+	}
+}
+
 // receiverOf opens a receiver, or the session "s" of a queue that requires sessions.
 func receiverOf(t *testing.T, ctx context.Context, c *client.Client, name string) *client.Receiver {
 	t.Helper()

@@ -143,6 +143,7 @@ func (a *attempt) isGivenUp() bool {
 
 // finish has loop forget the attempt.
 func (a *attempt) finish() {
+	a.run.supply.settled(a.from)
 	a.run.post(func(now time.Time) []slots.Action {
 		delete(a.run.attempts, a.id)
 		return nil

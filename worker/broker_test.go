@@ -185,11 +185,11 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 func TestEarlierSubscriptionPreempts(t *testing.T) {
 	b := newBench(t)
 	urgent := make(chan struct{})
-	var order []string
+	j := new(journal)
 	p := &worker.Pool{Client: b.client, Preempt: &worker.Preemption{},
 		Sources: []worker.Source{{Entity: "events/subscriptions/first"}, {Entity: client.Subscription("events", "second")}},
 		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
-			order = append(order, t.Source+" starts") // one at a time
+			j.note("%s starts", t.Subject)
 			if t.Subject == "first" {
 				close(urgent)
 				return nil
@@ -211,8 +211,9 @@ func TestEarlierSubscriptionPreempts(t *testing.T) {
 	b.send("events", &client.Message{Subject: "first", Priority: client.Low})
 	eventually(t, "both complete", func() bool { return p.Status().Completed == 2 })
 	if got := p.Status().Preempted; got != 1 {
-		t.Errorf("%d preempted, want 1: %q", got, order)
+		t.Errorf("%d preempted, want 1", got)
 	}
+	j.want(t, "second starts, first starts")
 }
 
 // A checkpoint that the broker does not take must not cost a failure.

@@ -44,6 +44,8 @@ type supply struct {
 	mu        sync.Mutex
 	receivers map[receiverKey]receiver // guarded by mu
 	order     []receiverKey            // oldest first; guarded by mu
+	unsettled map[receiver]int         // messages of each; guarded by mu
+	retired   map[receiver]bool        // to close when its messages are settled; guarded by mu
 }
 
 // receiverKey says what a receiver is for. A channel uses a receiver at most once at a
@@ -71,6 +73,7 @@ func newSupply(p *Pool, s settings) *supply {
 		open: open, sources: s.sources, rule: p.Select,
 		min: p.MinPriority, max: p.MaxPriority, buffer: p.Buffer, preempts: p.Preempt != nil, log: s.log,
 		turns: slots.NewTurns(weights), receivers: map[receiverKey]receiver{},
+		unsettled: map[receiver]int{}, retired: map[receiver]bool{},
 	}
 	out.ceiling.Store(255)
 	return out
@@ -301,12 +304,17 @@ func (s *supply) note(ctx context.Context, k receiverKey, err error) {
 		s.order = slices.DeleteFunc(s.order, func(o receiverKey) bool { return o == k })
 		s.mu.Unlock()
 		if r != nil {
-			s.close(r)
+			s.retire(r)
 		}
 	}
 }
 
 func (s *supply) deliveries(r receiver, k receiverKey, ms []*client.Received) []delivery {
+	s.mu.Lock()
+	if len(ms) > 0 {
+		s.unsettled[r] += len(ms)
+	}
+	s.mu.Unlock()
 	out := make([]delivery, len(ms))
 	for i, m := range ms {
 		out[i] = delivery{Received: m, from: r, rank: s.rank(k, m)}
@@ -348,7 +356,7 @@ func (s *supply) receiver(ctx context.Context, k receiverKey) (receiver, error) 
 	s.mu.Unlock()
 	s.recovered()
 	if surplus != nil {
-		s.close(surplus)
+		s.retire(surplus)
 	}
 	return r, nil
 }
@@ -385,6 +393,36 @@ func (s *supply) options(k receiverKey) *client.ReceiverOptions {
 		o.Prefetch = s.buffer
 	}
 	return o
+}
+
+// retire closes a receiver that is used no more, after its messages are settled. A
+// settlement whose answer is lost with the link looks like a lost lock.
+func (s *supply) retire(r receiver) {
+	s.mu.Lock()
+	busy := s.unsettled[r] > 0
+	if busy {
+		s.retired[r] = true
+	}
+	s.mu.Unlock()
+	if !busy {
+		s.close(r)
+	}
+}
+
+// settled says that a message of a receiver needs it no more.
+func (s *supply) settled(r receiver) {
+	s.mu.Lock()
+	s.unsettled[r]--
+	last := s.unsettled[r] == 0
+	retired := s.retired[r]
+	if last {
+		delete(s.unsettled, r)
+		delete(s.retired, r)
+	}
+	s.mu.Unlock()
+	if last && retired {
+		s.close(r)
+	}
 }
 
 // closeAll closes every receiver.

@@ -40,9 +40,13 @@ func main() {
 		log.Fatal(err)
 	}
 	pause := time.Duration(float64(time.Second) / *speed)
-	s := newShow(c, os.Stdout, 4, 60, func(ctx context.Context, _ *worker.Task, _ int) error {
+	s := newShow(c, os.Stdout, 4, 60, func(ctx context.Context, t *worker.Task, _ int) error {
+		takes := pause
+		if t.Priority == client.High {
+			takes /= 10
+		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(takes):
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -27,9 +27,13 @@ const DeadLetterReason = "ProgramRejected"
 
 // The defaults.
 const (
-	defaultKillAfter = 5 * time.Second
+	defaultKillAfter = 4 * time.Second
 	defaultMaxOutput = 64 << 10
 )
+
+// maxKillAtStop bounds KillAfter when the pool stops, because a pool waits no longer than
+// five seconds for handlers whose context has ended.
+const maxKillAtStop = 4 * time.Second
 
 // Handler runs a program for each message. Only Command is required.
 type Handler struct {
@@ -39,7 +43,8 @@ type Handler struct {
 	Dir string
 	// Env has variables, as NAME=value, beside those of this process.
 	Env []string
-	// KillAfter is how long the program may go on after SIGTERM; default 5 s.
+	// KillAfter is how long the program may go on after SIGTERM; default 4 s. When the pool
+	// stops and its grace is over, it is at most 4 s.
 	KillAfter time.Duration
 	// MaxOutput is how many bytes of each output stream are kept for one message; default
 	// 64 KiB. The log leaves out what is beyond. A reply that is longer makes the task fail.
@@ -102,7 +107,7 @@ func (h Handler) handle(ctx context.Context, t *worker.Task, onSuspend func(stop
 		stdout:  stdout,
 		stderr:  stderr,
 	}
-	err := p.run(ctx, cmp.Or(h.KillAfter, defaultKillAfter), onSuspend)
+	err := p.run(ctx, h.killAfter, onSuspend)
 	stdout.flush()
 	stderr.flush()
 	switch {
@@ -114,6 +119,15 @@ func (h Handler) handle(ctx context.Context, t *worker.Task, onSuspend func(stop
 		return h.reply(ctx, t, reply, log)
 	}
 	return nil
+}
+
+// killAfter returns how long a program may go on after SIGTERM, by the cause of that.
+func (h Handler) killAfter(cause error) time.Duration {
+	wait := cmp.Or(h.KillAfter, defaultKillAfter)
+	if errors.Is(cause, worker.ErrStopping) {
+		wait = min(wait, maxKillAtStop)
+	}
+	return wait
 }
 
 // judge turns the end of a program into what becomes of the message.

@@ -26,6 +26,6 @@ type process struct {
 	stdout, stderr outputWriter
 }
 
-func (p *process) run(context.Context, time.Duration, func(stop, cont func() error)) error {
+func (p *process) run(context.Context, func(error) time.Duration, func(stop, cont func() error)) error {
 	return errUnsupported
 }

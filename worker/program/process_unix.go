@@ -38,7 +38,7 @@ type process struct {
 // run runs the program to its end. The error is errEnded if ctx ended before it, else
 // that of [exec.Cmd.Wait]. When run returns, no process of the group is left, except
 // that the kernel may still be ending it.
-func (p *process) run(ctx context.Context, killAfter time.Duration, onSuspend func(stop, cont func() error)) error {
+func (p *process) run(ctx context.Context, killAfter func(cause error) time.Duration, onSuspend func(stop, cont func() error)) error {
 	cmd := exec.Command(p.command[0], p.command[1:]...)
 	cmd.Dir, cmd.Env = p.dir, p.env
 	cmd.Stdin = bytes.NewReader(p.stdin)
@@ -77,7 +77,7 @@ func (p *process) run(ctx context.Context, killAfter time.Duration, onSuspend fu
 	default:
 	}
 	g.terminate()
-	timer := time.NewTimer(killAfter)
+	timer := time.NewTimer(killAfter(context.Cause(ctx)))
 	defer timer.Stop()
 	select {
 	case <-ended:

@@ -461,3 +461,14 @@ func TestCheck(t *testing.T) {
 		t.Errorf("%v, want %v", err, os.ErrNotExist)
 	}
 }
+
+// A pool that stops does not wait long; a program that it left behind would go on.
+func TestKillAfterIsBoundedWhenThePoolStops(t *testing.T) {
+	h := Handler{KillAfter: time.Hour}
+	if got := h.killAfter(worker.ErrTimeout); got != time.Hour {
+		t.Errorf("after a time-out %v, want what is set", got)
+	}
+	if got := h.killAfter(fmt.Errorf("the end: %w", worker.ErrStopping)); got != maxKillAtStop {
+		t.Errorf("at the end %v, want %v", got, maxKillAtStop)
+	}
+}

@@ -123,7 +123,7 @@ is the program's own. Several pools are described by a file: -f pools.yaml.`,
 	durationVar(cmd, &f.pool.Timeout, "timeout", "`time` after which a program is ended (default none)")
 	fs.Var(textValue(&f.pool.Retry, config.ParseRetry), "retry", "`time` until a failed message is tried again: 10s, or 1s..5m which doubles (default 1s..5m)")
 	durationVar(cmd, &f.pool.Grace, "grace", "`time` for programs to finish at the end (default 30s)")
-	durationVar(cmd, &f.pool.KillAfter, "kill-after", "`time` from SIGTERM to SIGKILL (default 5s)")
+	durationVar(cmd, &f.pool.KillAfter, "kill-after", "`time` from SIGTERM to SIGKILL (default 4s, and at most that at the end)")
 	fs.BoolVar(&f.pool.Reply, "reply", false, "send the output as the reply to messages that ask for one")
 	fs.StringVar(&f.pool.Dir, "dir", "", "working `directory` of the program")
 	fs.StringArrayVar(&f.env, "env", nil, "`NAME=value` for the program; may be repeated")
