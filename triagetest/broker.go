@@ -43,8 +43,6 @@ func Start(t testing.TB, yaml string) *Broker {
 	if err != nil {
 		t.Fatalf("triagetest: %v", err)
 	}
-	cfg.Security.Dev = true
-	cfg.Storage.SegmentSize = segmentSize
 	b := &Broker{t: t, config: cfg, disk: vfs.NewMem()}
 	b.start()
 	t.Cleanup(func() {
@@ -60,10 +58,8 @@ func Start(t testing.TB, yaml string) *Broker {
 func (b *Broker) start() {
 	b.t.Helper()
 	b.power = vfs.NewFault(b.disk)
-	cfg := server.Config{Config: b.config, FS: b.power}
-	cfg.Listeners, cfg.Opened = []string{}, []net.Listener{b.network.enter()}
 	ready := make(chan struct{})
-	cfg.Ready = func(server.Ready) { close(ready) }
+	cfg := settings(b.config, b.power, &b.network, ready)
 
 	// The broker outlives the test's own context, which ends before the
 	// clean-up in which clients say goodbye.

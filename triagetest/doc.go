@@ -5,6 +5,8 @@
 //	b := triagetest.Start(t, "queues: [{name: orders}]")
 //	c := b.Client()
 //
+// For a package with Examples, [Main] runs one broker for all of them.
+//
 // # Promise
 //
 // It is the broker that `triagemq serve` runs, with its disk in memory. [Broker.Client]

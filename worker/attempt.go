@@ -105,9 +105,7 @@ func (a *attempt) handle() {
 			a.result.panic = fmt.Sprintf("%v\n\n%s", v, debug.Stack())
 		}
 	}()
-	if o := a.run.pool.Observer; o != nil {
-		o.Started(a.task)
-	}
+	a.run.observe(func(o Observer) { o.Started(a.task) })
 	err := a.run.settings.handler.Handle(a.ctx, a.task)
 	a.result = result{err: err}
 }
@@ -204,7 +202,7 @@ func (a *attempt) conclude(lost bool, took time.Duration) {
 		a.lose(took)
 		a.settle(a.handBack, HandedBack, err)
 	default:
-		a.retry(a.run.settings.retry(int(a.DeliveryCount)+1), err)
+		a.retry(a.run.backoff(int(a.DeliveryCount)+1), err)
 	}
 }
 
@@ -234,7 +232,7 @@ func (a *attempt) poisoned() {
 		a.deadLetter("HandlerPanicked", a.result.panic, err)
 		return
 	}
-	a.retry(a.run.settings.retry(1), err)
+	a.retry(a.run.backoff(1), err)
 }
 
 func (a *attempt) deadLetter(reason, description string, err error) {
@@ -325,7 +323,5 @@ func (a *attempt) settle(tell func(context.Context) error, outcome Outcome, err 
 // ended counts an outcome and tells the observer.
 func (a *attempt) ended(outcome Outcome, err error) {
 	a.run.pool.totals.count(outcome)
-	if o := a.run.pool.Observer; o != nil {
-		o.Ended(a.task, outcome, err, time.Since(a.began))
-	}
+	a.run.observe(func(o Observer) { o.Ended(a.task, outcome, err, time.Since(a.began)) })
 }

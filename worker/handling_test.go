@@ -209,6 +209,23 @@ func TestLockIsLostWhenTheBrokerIsAway(t *testing.T) {
 	})
 }
 
+// The broker tells the end of a lock by its own clock.
+func TestLockIsRenewedWhateverTheClocksSay(t *testing.T) {
+	for _, ahead := range []time.Duration{-time.Hour, -20 * time.Second, 0, 20 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newModelBroker(1)
+			b.lock, b.ahead = 30*time.Second, ahead
+			p := handled(t, b, func(context.Context, *worker.Task) error { time.Sleep(10 * time.Minute); return nil })
+			b.send("a", "x", 4)
+			run(t, p)
+			time.Sleep(11 * time.Minute)
+			if wantCompleted(t, p, 1, "after the handler"); b.message(0).failures != 0 {
+				t.Errorf("with the broker's clock %v ahead, the lock was lost", ahead)
+			}
+		})
+	}
+}
+
 func TestRetryWaitsOutsideTheSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newModelBroker(1)

@@ -39,7 +39,7 @@ func (a *attempt) hold(done <-chan struct{}, due <-chan time.Time) (lost bool) {
 			<-renewed // it uses the message
 		}
 	}()
-	renew := time.NewTimer(a.lockLeft() / 2)
+	renew := time.NewTimer(a.untilRenewal())
 	defer renew.Stop()
 	timeout := time.NewTimer(0)
 	defer timeout.Stop()
@@ -68,7 +68,7 @@ func (a *attempt) hold(done <-chan struct{}, due <-chan time.Time) (lost bool) {
 			switch {
 			case err == nil:
 				a.noteLock(time.Now())
-				renew.Reset(a.lockLeft() / 2)
+				renew.Reset(a.untilRenewal())
 			case errors.Is(err, client.ErrLockLost) || a.lockLeft() <= 0:
 				lost = true
 				if !a.handling {
@@ -81,6 +81,12 @@ func (a *attempt) hold(done <-chan struct{}, due <-chan time.Time) (lost bool) {
 		}
 	}
 }
+
+// renewAtLeast bounds the time between renewals. If our clock is behind the broker's, a
+// lock seems to last longer than it does, and nothing else tells.
+const renewAtLeast = 10 * time.Second
+
+func (a *attempt) untilRenewal() time.Duration { return min(a.lockLeft()/2, renewAtLeast) }
 
 // renewPause is the longest wait before a renewal is tried again after trouble.
 const renewPause = time.Second

@@ -20,6 +20,7 @@ import (
 // expire, outages, and answers that take a while.
 type modelBroker struct {
 	lock       time.Duration
+	ahead      time.Duration // of its clock before that of the pool
 	extensions bool
 
 	mu       sync.Mutex
@@ -222,21 +223,22 @@ func (r *modelReceiver) take(limit int) ([]*client.Received, error) {
 		m := b.messages[n]
 		got := &client.Received{
 			Message: m.Message, SeqNo: client.SeqNo(n + 1), Source: m.source,
-			LockedUntil: time.Now().Add(b.lock), DeliveryCount: m.failures, Level: new(m.level),
+			LockedUntil: time.Now().Add(b.lock + b.ahead), DeliveryCount: m.failures, Level: new(m.level),
 		}
 		got.Properties = maps.Clone(m.Properties)
 		m.holder = got
 		b.locks[got] = n
 		b.locked = max(b.locked, len(b.locks))
-		b.watch(got, got.LockedUntil)
+		b.watch(got)
 		out = append(out, got)
 	}
 	return out, nil
 }
 
 // watch ends a lock at its time, unless it was renewed.
-func (b *modelBroker) watch(m *client.Received, until time.Time) {
-	time.AfterFunc(time.Until(until), func() {
+func (b *modelBroker) watch(m *client.Received) {
+	until := m.LockedUntil
+	time.AfterFunc(b.lock, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if n, locked := b.locks[m]; locked && !m.LockedUntil.After(until) {
@@ -343,8 +345,8 @@ func (r *modelReceiver) RenewLock(ctx context.Context, m *client.Received) error
 	case !locked:
 		return client.ErrLockLost
 	}
-	m.LockedUntil = time.Now().Add(r.b.lock)
-	r.b.watch(m, m.LockedUntil)
+	m.LockedUntil = time.Now().Add(r.b.lock + r.b.ahead)
+	r.b.watch(m)
 	return context.Cause(ctx)
 }
 

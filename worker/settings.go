@@ -24,6 +24,8 @@ const (
 	defaultName     = "pool"
 )
 
+var defaultRetry = Exponential(time.Second, 5*time.Minute)
+
 // settings are those of a pool, checked and with their defaults.
 type settings struct {
 	name    string
@@ -53,7 +55,7 @@ func (p *Pool) checked() (settings, error) {
 	s.name = cmp.Or(p.Name, s.sources[0].Entity, defaultName)
 	s.log = s.log.With("pool", s.name)
 	if s.retry == nil {
-		s.retry = Exponential(time.Second, 5*time.Minute)
+		s.retry = defaultRetry
 	}
 	if p.Preempt != nil {
 		s.preempt = *p.Preempt

@@ -15,14 +15,15 @@ type hooks struct{ stop, cont func() error }
 
 // suspension is whether a task is to wait in place, and whether it does.
 type suspension struct {
-	mu     sync.Mutex
-	wanted bool          // guarded by mu
-	turn   uint32        // of wanted; guarded by mu
-	goOn   chan struct{} // closed when wanted ends; guarded by mu
-	hooks  hooks         // guarded by mu
-	closed bool          // the handler has returned; guarded by mu
-	since  time.Time     // waits since then, by Yield or by hook; zero: does not. Guarded by mu
-	total  time.Duration // of earlier waits; guarded by mu
+	mu      sync.Mutex
+	wanted  bool          // guarded by mu
+	turn    uint32        // of wanted; guarded by mu
+	goOn    chan struct{} // closed when wanted ends; guarded by mu
+	hooks   hooks         // guarded by mu
+	closed  bool          // the handler has returned; guarded by mu
+	waiters int           // goroutines of the task that wait, and the hook; guarded by mu
+	since   time.Time     // waits since then, by Yield or by hook; zero: does not. Guarded by mu
+	total   time.Duration // of earlier waits; guarded by mu
 
 	hooking chan struct{} // capacity 1: full while a hook runs
 	stopped bool          // by the hook; owned by the goroutine that filled hooking
@@ -74,18 +75,25 @@ func (a *attempt) yield(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-a.ctx.Done(): // nobody resumes the task now, whatever ctx is
+		return context.Cause(a.ctx)
 	}
 }
 
-// waits notes that the task waits in place.
+// waits notes that the task waits in place. Several goroutines of a handler may, which
+// is one wait.
 func (a *attempt) waits(turn uint32) {
 	s := &a.suspension
 	s.mu.Lock()
-	s.since = time.Now()
+	s.waiters++
+	first := s.waiters == 1
+	if first {
+		s.since = time.Now()
+	}
 	s.mu.Unlock()
-	a.look()
-	if o := a.run.pool.Observer; o != nil {
-		o.Suspended(a.task)
+	if first {
+		a.look()
+		a.run.observe(func(o Observer) { o.Suspended(a.task) })
 	}
 	a.run.post(func(now time.Time) []slots.Action { return a.run.machine.Parked(now, a.id, turn) })
 }
@@ -94,15 +102,18 @@ func (a *attempt) waits(turn uint32) {
 func (a *attempt) goesOn() {
 	s := &a.suspension
 	s.mu.Lock()
+	s.waiters--
+	if s.waiters > 0 {
+		s.mu.Unlock()
+		return
+	}
 	waited := time.Since(s.since)
 	s.since = time.Time{}
 	s.total += waited
 	s.mu.Unlock()
 	a.look()
 	a.run.pool.totals.suspended.Add(int64(waited))
-	if o := a.run.pool.Observer; o != nil {
-		o.Resumed(a.task, waited)
-	}
+	a.run.observe(func(o Observer) { o.Resumed(a.task, waited) })
 }
 
 // suspendedFor returns how long the task has waited in place until now, and whether it
@@ -148,7 +159,7 @@ func (a *attempt) applyHooks() {
 		if wanted {
 			hook = h.stop
 		}
-		if err := hook(); err != nil {
+		if err := a.run.guard("hook of OnSuspend", hook); err != nil {
 			a.run.settings.log.Warn("task cannot be suspended or resumed", "message", a.SeqNo, "err", err)
 			if wanted {
 				a.run.post(func(now time.Time) []slots.Action { return a.run.machine.NotParked(now, a.id, turn) })

@@ -39,7 +39,7 @@ var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "T
 
 // ownContexts are the files outside main that make a context of their own, because
 // what they make lives longer than any caller's.
-var ownContexts = []string{"client/lifetime.go"}
+var ownContexts = []string{"client/lifetime.go", "triagetest/main.go"}
 
 // sourceFaults reports what is wrong with one file.
 func sourceFaults(s source) []string {
