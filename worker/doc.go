@@ -36,9 +36,12 @@
 //
 // # Assumptions
 //
-// The clocks of the broker and of this machine differ by much less than a lock lasts. A
-// renewal is due at half of the remaining time, so a broker whose clock is ahead by half
-// a lock makes renewals too late.
+// The clocks of the broker and of this machine may differ if locks last 20 seconds or
+// more: each is renewed at half of the remaining time, and every ten seconds at least.
+// Shorter locks need a broker whose clock is not ahead by more than half a lock.
+//
+// The count of preemptions and the state of a task travel as properties of its message,
+// so its sender can make them up. They are to be trusted as its body is.
 //
 // Brokers without our extensions, such as Azure Service Bus, cannot filter by level or
 // wait at several sources. There a pool polls its sources in order, at least once a

@@ -127,9 +127,10 @@ func (m *Machine) Resize(now time.Time, slots int) []Action {
 	return m.plan(now)
 }
 
-// Pause stops new messages and suspends the running tasks.
+// Pause stops new messages and suspends the running tasks. After Stop it does nothing:
+// tasks have to end then.
 func (m *Machine) Pause(now time.Time) []Action {
-	m.paused = true
+	m.paused = !m.stopping
 	return m.plan(now)
 }
 
@@ -367,7 +368,7 @@ func (m *Machine) resumeWaiting(now time.Time) {
 func (m *Machine) planMain() {
 	n := 0
 	if m.takes() && m.nextToResume() == nil {
-		n = max(m.free(), 0)
+		n = max(min(m.free(), m.slots+1-m.strays()), 0)
 	}
 	r := m.requests[Main]
 	switch {
@@ -376,6 +377,18 @@ func (m *Machine) planMain() {
 	case !r.inFlight && n > 0:
 		m.ask(Main, n, Rank{})
 	}
+}
+
+// strays returns how many tasks have lost their slots and are still returning. Handlers
+// that ignore the end of their contexts would become more and more otherwise.
+func (m *Machine) strays() int {
+	n := 0
+	for _, t := range m.tasks {
+		if t.state == leaving && !t.slot {
+			n++
+		}
+	}
+	return n
 }
 
 // planUrgent waits for a message that ranks above the task to preempt first.

@@ -125,6 +125,59 @@ func TestTaskThatCannotWaitKeepsRunning(t *testing.T) {
 	want(t, "the other ends", m.Ended(now, 1), "ask main for 1")
 }
 
+// A task that waits in place goes on when the machine stops, whatever comes before or
+// after the stop.
+func TestStopLetsTasksGoOn(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after func(*slots.Machine) []slots.Action
+		want          string
+	}{
+		{"paused before", func(m *slots.Machine) []slots.Action { return m.Pause(start) }, nil, "resume 1"},
+		{"paused after", nil, func(m *slots.Machine) []slots.Action { return m.Pause(start) }, ""},
+	} {
+		m := newMachine(1)
+		m.Tick(start)
+		m.Fetched(start, slots.Main, []slots.Message{message(1, 9)})
+		if c.before != nil {
+			c.before(m)
+		}
+		m.Fetched(start, slots.Urgent, nil)
+		got := m.Stop(start)
+		if c.after != nil {
+			got = append(got, c.after(m)...)
+		}
+		got = only(got, slots.Suspend, slots.Resume)
+		want(t, c.name, got, c.want)
+	}
+}
+
+// only returns the actions of two kinds.
+func only(actions []slots.Action, a, b slots.Kind) []slots.Action {
+	return slices.DeleteFunc(actions, func(o slots.Action) bool { return o.Kind != a && o.Kind != b })
+}
+
+// Cancelled tasks that do not return are bounded.
+func TestStubbornTasksAreBounded(t *testing.T) {
+	m := slots.New(slots.Settings{Preempt: true, Cancel: true, Budget: -1, Reachable: reachable}, 1)
+	asks := func(actions []slots.Action, c slots.Channel) bool {
+		return slices.ContainsFunc(actions, func(a slots.Action) bool { return a.Kind == slots.Ask && a.Channel == c })
+	}
+	got, id := m.Tick(start), slots.ID(0)
+	for asks(got, slots.Main) && id < 100 {
+		low, high := id+1, id+2
+		id = high
+		m.Fetched(start, slots.Urgent, nil)
+		m.Fetched(start, slots.Main, []slots.Message{message(low, 2)})
+		m.Fetched(start, slots.Urgent, []slots.Message{message(high, 9)}) // cancels low, which goes on
+		got = m.Ended(start, high)
+	}
+	if id != 4 {
+		t.Errorf("with one slot %d tasks run that were cancelled, want 2", id/2)
+	}
+	want(t, "one returns", m.Ended(start, 1), "ask main for 1")
+}
+
 // world drives a machine at random and checks its invariants after each step.
 type world struct {
 	t        *testing.T
