@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -303,5 +305,61 @@ func TestWhatIsNotThere(t *testing.T) {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("the error does not name %s: %v", field, err)
 		}
+	}
+}
+
+// A name never means another path than its own: not that of what it is in.
+func TestNamesThatMeanAnotherPath(t *testing.T) {
+	ctx, a, _ := open(t, "topics: [{name: t, subscriptions: [{name: s}]}]")
+	for _, name := range []string{"", ".", ".."} {
+		wantError(t, "delete rule "+name, a.DeleteRule(ctx, "t", "s", name), client.ErrInvalid)
+		wantError(t, "delete subscription "+name, a.DeleteSubscription(ctx, "t", name), client.ErrInvalid)
+		wantError(t, "delete topic "+name, a.DeleteTopic(ctx, name), client.ErrInvalid)
+		_, err := a.Queue(ctx, name)
+		wantError(t, "show queue "+name, err, client.ErrInvalid)
+	}
+	_, err := a.Subscription(ctx, "t", "s")
+	must(t, err)
+}
+
+func TestNoRedirectIsFollowed(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/elsewhere" {
+			t.Error("was sent elsewhere")
+			return
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	defer s.Close()
+	a, err := admin.New("amqp://"+s.Listener.Addr().String(), nil)
+	must(t, err)
+	defer a.Close()
+	if err := a.DeleteQueue(t.Context(), "q"); err == nil {
+		t.Error("deleted nothing without an error")
+	}
+}
+
+// What is done to a part of a queue leaves the rest of it alone.
+func TestPartsOfAQueue(t *testing.T) {
+	ctx, a, c := open(t, "queues: [{name: q}]")
+	s, err := c.OpenSender(ctx, "q", nil)
+	must(t, err)
+	must(t, s.Send(ctx, &client.Message{}))
+	for _, part := range []string{"q/$Transfer/$DeadLetterQueue", client.DeadLetterQueue("q")} {
+		n, err := a.Purge(ctx, part, admin.Purge{})
+		must(t, err)
+		if n != 0 {
+			t.Errorf("purged %d messages of %s", n, part)
+		}
+		wantError(t, "pause "+part, a.Pause(ctx, part, admin.Pause{Sending: true}), client.ErrInvalid)
+		_, err = a.Explain(ctx, part, 1)
+		wantError(t, "explain in "+part, err, client.ErrInvalid)
+	}
+	_, err = a.Purge(ctx, "q/$management", admin.Purge{})
+	wantError(t, "purge a node for requests", err, client.ErrInvalid)
+	q, err := a.Queue(ctx, "q")
+	must(t, err)
+	if q.Runtime.Active != 1 || q.Paused.Sending {
+		t.Errorf("there are %d messages, paused: %t", q.Runtime.Active, q.Paused.Sending)
 	}
 }

@@ -71,9 +71,13 @@ func New(brokerAddress string, o *Options) (*Client, error) {
 	}
 	return &Client{
 		base: t.scheme + "://" + a.HostPort(t.port) + apiRoot, at: a,
-		http: http.Client{Transport: &http.Transport{
-			DialContext: o.DialContext, TLSClientConfig: o.TLS, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
-		}},
+		http: http.Client{
+			Transport: &http.Transport{
+				DialContext: o.DialContext, TLSClientConfig: o.TLS, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
+			},
+			// What is meant for one path, and the keys in it, goes to no other.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 	}, nil
 }
 
@@ -105,6 +109,9 @@ func (c *Client) call(ctx context.Context, op operation, result any) error {
 }
 
 func (c *Client) roundTrip(ctx context.Context, op operation, result any) error {
+	if err := checkPath(op.path); err != nil {
+		return err
+	}
 	var content io.Reader
 	if op.body != nil {
 		text, err := json.Marshal(op.body)
@@ -197,6 +204,17 @@ func path(segments ...string) string {
 		segments[i] = url.PathEscape(s)
 	}
 	return "/" + strings.Join(segments, "/")
+}
+
+// checkPath refuses names that escaping leaves as they are and that mean another path: a
+// subscription "..", for one, would be its topic.
+func checkPath(path string) error {
+	for s := range strings.SplitSeq(path[1:], "/") {
+		if s == "" || s == "." || s == ".." {
+			return fmt.Errorf("%w: %q cannot be a name", client.ErrInvalid, s)
+		}
+	}
+	return nil
 }
 
 // get reads one thing.

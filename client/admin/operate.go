@@ -24,7 +24,7 @@ type place struct {
 	entity string
 	path   string // of a queue or subscription
 	topic  string // its path if it is a topic
-	dead   bool
+	part   entity.SubQueue
 }
 
 // find reads an address: of a queue, a topic, a subscription, or dead letters.
@@ -33,19 +33,35 @@ func find(address string) (place, error) {
 	if err != nil {
 		return place{}, fmt.Errorf("%w: %w", client.ErrInvalid, err)
 	}
-	at := place{entity: address, path: path("queues", p.Entity), topic: path("topics", p.Entity), dead: p.SubQueue == entity.DeadLetter}
+	at := place{entity: address, path: path("queues", p.Entity), topic: path("topics", p.Entity), part: p.SubQueue}
+	if p.Management {
+		return place{}, fmt.Errorf("%w: %q has no messages", client.ErrInvalid, address)
+	}
 	if p.Subscription != "" {
 		at.path, at.topic = path("topics", p.Entity, "subscriptions", p.Subscription), ""
 	}
 	return at, nil
 }
 
-// messages is where the messages of a place are.
-func (p place) messages() string {
-	if p.dead {
-		return p.path + "/deadletters"
+// findWhole is find for what is done to an entity as a whole: its dead letters are no
+// name for it.
+func findWhole(address string) (place, error) {
+	at, err := find(address)
+	if err == nil && at.part != entity.MainQueue {
+		return place{}, fmt.Errorf("%w: %q is a part of an entity", client.ErrInvalid, address)
 	}
-	return p.path + "/messages"
+	return at, err
+}
+
+// messages is where the messages of a place are.
+func (p place) messages() (path string, query url.Values) {
+	switch p.part {
+	case entity.DeadLetter:
+		return p.path + "/deadletters", url.Values{}
+	case entity.TransferDeadLetter:
+		return p.path + "/deadletters", url.Values{"transfer": {"true"}}
+	}
+	return p.path + "/messages", url.Values{}
 }
 
 // either does something to a queue or subscription or, if it is none, to a topic.
@@ -62,7 +78,7 @@ func (p place) either(do func(path string) error) error {
 // Pause suspends sending or receiving on an entity, or lets both go on with the zero
 // value. The address is as package client takes it; see [client.Subscription].
 func (c *Client) Pause(ctx context.Context, address string, p Pause) error {
-	at, err := find(address)
+	at, err := findWhole(address)
 	if err != nil {
 		return err
 	}
@@ -79,7 +95,7 @@ func (c *Client) Keys(ctx context.Context, address string) ([]Key, error) {
 			Keys []Key `json:"authorizationRules"`
 		} `json:"definition"`
 	}
-	at, err := find(address)
+	at, err := findWhole(address)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +137,7 @@ func (c *Client) changeKeys(ctx context.Context, text, address string, change fu
 		return nil, err
 	}
 	body := map[string][]Key{"authorizationRules": append([]Key{}, change(keys)...)}
-	at, err := find(address)
+	at, err := findWhole(address)
 	if err == nil {
 		err = at.either(func(path string) error {
 			return c.call(ctx, operation{text: text, entity: address, method: http.MethodPatch, path: path, body: body}, nil)
@@ -226,7 +242,7 @@ type Explanation struct {
 // Explain says why a message is where it is. It is for people: it looks at every message
 // that waits.
 func (c *Client) Explain(ctx context.Context, address string, n client.SeqNo) (Explanation, error) {
-	at, err := find(address)
+	at, err := findWhole(address)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -248,7 +264,7 @@ func (c *Client) Purge(ctx context.Context, address string, p Purge) (int, error
 	if err != nil {
 		return 0, err
 	}
-	query := url.Values{}
+	path, query := at.messages()
 	if !p.Before.IsZero() {
 		query.Set("before", p.Before.UTC().Format(time.RFC3339Nano))
 	}
@@ -260,7 +276,7 @@ func (c *Client) Purge(ctx context.Context, address string, p Purge) (int, error
 			Removed int          `json:"removed"`
 			Next    client.SeqNo `json:"next"`
 		}
-		op := operation{text: "purge", entity: address, method: http.MethodDelete, path: at.messages(), query: query}
+		op := operation{text: "purge", entity: address, method: http.MethodDelete, path: path, query: query}
 		if err := c.call(ctx, op, &page); err != nil {
 			return removed, err
 		}

@@ -72,6 +72,8 @@ high          yes       eu        amount > 5 was true: amount is 7
 2 subscriptions of jobs would take it: all, high.
 `, "rule", "test", "jobs", "--property", "amount=7")
 	c.want("Deleted rule eu.\n", "rule", "delete", "jobs", "high", "eu")
+	c.fails(cli.ExitUsage, "cannot be a name", "rule", "delete", "jobs", "high", "..")
+	c.fails(cli.ExitUsage, "cannot be a name", "subscription", "delete", "jobs", "..")
 	c.want("RULE      TAKES              CHANGES\n$Default  Priority = 'High'\n", "rule", "show", "jobs", "high", "$Default")
 	c.do("send", "jobs", "--body", "x", "--property", "Priority=High")
 	c.want("NAME  STATE   ACTIVE  LOCKED  SCHEDULED  DEFERRED  DEAD  RECEIVERS  TAKES\n"+

@@ -50,7 +50,11 @@ func (t *Target) API() (*API, error) {
 		base: scheme + "://" + at.Address + "/api/v1",
 		host: at.Host,
 		rule: access.Rule{Name: at.User, PrimaryKey: at.Password},
-		http: http.Client{Timeout: apiTimeout},
+		http: http.Client{
+			Timeout: apiTimeout,
+			// What is meant for one path goes to no other.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 	}, nil
 }
 
@@ -102,9 +106,24 @@ func Path(segments ...string) string {
 	return "/" + strings.Join(segments, "/")
 }
 
+// checkPath refuses names that escaping leaves as they are and that mean another path: a
+// subscription "..", for one, would be its topic.
+func checkPath(path string) error {
+	path, _, _ = strings.Cut(path, "?")
+	for s := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if s == "" || s == "." || s == ".." {
+			return Usage(fmt.Errorf("%q cannot be a name", s))
+		}
+	}
+	return nil
+}
+
 // Do sends a request with body, if it is not nil, and reads the answer into
 // result, if that is not nil.
 func (a *API) Do(ctx context.Context, method, path string, body, result any) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
