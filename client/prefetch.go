@@ -236,6 +236,10 @@ func (a *prefetcher) release(ctx context.Context, m *Received) {
 // staleCheckInterval is how often the locks of prefetched messages are checked.
 const staleCheckInterval = time.Second
 
+// maxHeld is how long a message is kept at most. If our clock is behind the broker's, a
+// lock seems to last longer than it does: the caller would get a message without one.
+const maxHeld = 20 * time.Second
+
 // releaseStale releases messages that were prefetched for two thirds of their lock, so
 // that no lock expires, which would count as a failed delivery.
 func (a *prefetcher) releaseStale(l *link) {
@@ -261,7 +265,8 @@ func (a *prefetcher) stale(now time.Time) []*Received {
 	defer a.mu.Unlock()
 	var out []*Received
 	a.prefetched = slices.DeleteFunc(a.prefetched, func(k prefetchedMessage) bool {
-		old := !k.LockedUntil.IsZero() && k.LockedUntil.Sub(now) < k.LockedUntil.Sub(k.fetchedAt)/3
+		old := now.Sub(k.fetchedAt) >= maxHeld ||
+			!k.LockedUntil.IsZero() && k.LockedUntil.Sub(now) < k.LockedUntil.Sub(k.fetchedAt)/3
 		if old {
 			out = append(out, k.Received)
 		}

@@ -59,7 +59,7 @@ func newAttempt(r *run, id slots.ID, d delivery) *attempt {
 	a.task = &Task{Received: &copied, Pool: r.settings.name, attempt: a}
 	a.preemptedBefore = intProperty(d.Received, propertyPreemptions)
 	a.ctx, a.cancel = context.WithCancelCause(r.life)
-	a.suspension.hooking = make(chan struct{}, 1)
+	a.suspension.hooking, a.suspension.givenUp = make(chan struct{}, 1), make(chan struct{})
 	a.noteLock(time.Now())
 	return a
 }

@@ -20,6 +20,34 @@ func (panicking) Suspended(*worker.Task)                                   { pan
 func (panicking) Resumed(*worker.Task, time.Duration)                      { panic("resumed") }
 func (panicking) Ended(*worker.Task, worker.Outcome, error, time.Duration) { panic("ended") }
 
+// A hook that waits for a handler which has returned holds up neither the message nor
+// the slot, nor the end of Run.
+func TestHookThatDoesNotReturnIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newModelBroker(1)
+		never := make(chan struct{})
+		p := handled(t, b, func(_ context.Context, task *worker.Task) error {
+			task.OnSuspend(func() error { <-never; return nil }, func() error { return nil })
+			time.Sleep(5 * time.Second)
+			return nil
+		})
+		b.send("a", "x", 4)
+		stop := run(t, p)
+		time.Sleep(2 * time.Second)
+		p.Pause()
+		time.Sleep(10 * time.Second)
+		p.Resume()
+		wantCompleted(t, p, 1, "after the handler")
+		b.send("a", "y", 4)
+		time.Sleep(10 * time.Second)
+		wantCompleted(t, p, 2, "after the next handler")
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		close(never)
+	})
+}
+
 // A panic of an observer, a hook or a back-off neither ends the process nor spoils a
 // message.
 func TestPanicsAroundTheHandlerDoNoHarm(t *testing.T) {

@@ -26,6 +26,7 @@ type suspension struct {
 	total   time.Duration // of earlier waits; guarded by mu
 
 	hooking chan struct{} // capacity 1: full while a hook runs
+	givenUp chan struct{} // closed when a hook that runs is not waited for
 	stopped bool          // by the hook; owned by the goroutine that filled hooking
 }
 
@@ -159,7 +160,11 @@ func (a *attempt) applyHooks() {
 		if wanted {
 			hook = h.stop
 		}
-		if err := a.run.guard("hook of OnSuspend", hook); err != nil {
+		returned, err := a.callHook(hook)
+		if !returned {
+			return
+		}
+		if err != nil {
 			a.run.settings.log.Warn("task cannot be suspended or resumed", "message", a.SeqNo, "err", err)
 			if wanted {
 				a.run.post(func(now time.Time) []slots.Action { return a.run.machine.NotParked(now, a.id, turn) })
@@ -174,13 +179,37 @@ func (a *attempt) applyHooks() {
 	}
 }
 
-// dropHooks has no hook called any more. It waits for one that runs.
+// callHook calls a hook. It returns false if the hook was given up meanwhile.
+func (a *attempt) callHook(hook func() error) (returned bool, err error) {
+	result := make(chan error, 1)
+	go func() { result <- a.run.guard("hook of OnSuspend", hook) }() // not in a group: see hookLimit
+	select {
+	case err := <-result:
+		return true, err
+	case <-a.suspension.givenUp:
+		return false, nil
+	}
+}
+
+// hookLimit is how long a hook may go on after the handler has returned. One that waits
+// for the handler would otherwise keep its slot and its message forever.
+const hookLimit = time.Second
+
+// dropHooks has no hook called any more. It waits for one that runs, for a while.
 func (a *attempt) dropHooks() {
 	s := &a.suspension
 	s.mu.Lock()
 	s.hooks, s.closed = hooks{}, true
 	s.mu.Unlock()
-	s.hooking <- struct{}{}
+	limit := time.NewTimer(hookLimit)
+	defer limit.Stop()
+	select {
+	case s.hooking <- struct{}{}:
+	case <-limit.C:
+		a.run.settings.log.Warn("a hook of OnSuspend does not return", "message", a.SeqNo)
+		close(s.givenUp)
+		s.hooking <- struct{}{}
+	}
 	defer func() { <-s.hooking }()
 	if s.stopped {
 		s.stopped = false

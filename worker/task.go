@@ -74,7 +74,8 @@ func (t *Task) checkpoint() ([]byte, bool) {
 // OnSuspend says how to suspend this task from outside, instead of by Yield: stop is
 // called when it is preempted or its pool paused, and cont when it goes on or its
 // context ends. Package worker/program stops processes so. The two are never called at
-// the same time, nor after the handler has returned. A task whose stop fails runs on.
+// the same time, nor after the handler has returned. A task whose stop fails runs on. One
+// that still runs a second after the handler has returned is not waited for.
 func (t *Task) OnSuspend(stop, cont func() error) {
 	if t.attempt != nil {
 		t.attempt.setHooks(hooks{stop, cont})

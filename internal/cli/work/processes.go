@@ -91,18 +91,22 @@ func (s *supervisor) run(ctx context.Context, n int) error {
 	return nil
 }
 
-// keep keeps one process running. Its error is one that another start does not mend.
+// keep keeps one process running. Its error is one that another start does not mend. A
+// start that fails later than the first is tried again: the program may just be replaced,
+// or the machine have too many processes, and the others must not end for that.
 func (s *supervisor) keep(ctx context.Context, number int) error {
 	for failures := 0; ; {
 		cmd := s.command()
 		cmd.SysProcAttr = childAttributes()
 		begin := time.Now()
 		err := cmd.Start()
-		if err != nil {
+		if err != nil && failures == 0 {
 			return fmt.Errorf("start worker process %d: %w", number, err)
 		}
-		s.log.Info("worker process started", "process", number, "pid", cmd.Process.Pid)
-		err = s.await(ctx, cmd)
+		if err == nil {
+			s.log.Info("worker process started", "process", number, "pid", cmd.Process.Pid)
+			err = s.await(ctx, cmd)
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -112,7 +116,7 @@ func (s *supervisor) keep(ctx context.Context, number int) error {
 		if failures++; time.Since(begin) >= ranLong {
 			failures = 1
 		}
-		s.log.Warn("worker process ended and is started again", "process", number, "state", cmd.ProcessState.String(), "failures", failures)
+		s.log.Warn("worker process ended and is started again", "process", number, "state", cmd.ProcessState.String(), "err", err, "failures", failures)
 		if s.wait(ctx, failures); ctx.Err() != nil {
 			return nil
 		}

@@ -52,6 +52,32 @@ func TestSupervisorGivesUpOnAWrongCommandLine(t *testing.T) {
 	}
 }
 
+// A process that cannot be started again for now does not end the others.
+func TestSupervisorSurvivesAFailedStart(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := supervised("exit 1")
+	command, starts := s.command, 0
+	s.command = func() *exec.Cmd {
+		if starts++; starts > 1 {
+			return exec.Command("/no/such/program")
+		}
+		return command()
+	}
+	s.wait = func(_ context.Context, failures int) {
+		if failures == 3 {
+			cancel()
+		}
+	}
+	if err := s.run(ctx, 1); err != nil || starts != 3 {
+		t.Errorf("%v after %d starts, want 3", err, starts)
+	}
+	starts = 1
+	if s.run(t.Context(), 1) == nil {
+		t.Error("a first start that fails is no error")
+	}
+}
+
 func TestSupervisorStopsItsProcesses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := supervised("exec sleep 1000")
