@@ -85,6 +85,7 @@ func (o *Options) webSocket(ctx context.Context, t target, lifetime context.Cont
 		Subprotocols: []string{"amqp"},
 	})
 	if err != nil {
+		transport.CloseIdleConnections() // an answer that refuses leaves one, and the transport is used once
 		return nil, fmt.Errorf("WebSocket to %s: %w", t.host, err)
 	}
 	ws.SetReadLimit(maxWebSocketMessage)

@@ -38,9 +38,13 @@ func (s *lazyValue[T]) get(ctx context.Context, usable func(T) bool, open func()
 func (s *lazyValue[T]) take(ctx context.Context) (T, error) {
 	var zero T
 	select {
-	case s.sem <- struct{}{}:
-	case <-ctx.Done():
-		return zero, context.Cause(ctx)
+	case s.sem <- struct{}{}: // also when ctx has ended: the value would be left open
+	default:
+		select {
+		case s.sem <- struct{}{}:
+		case <-ctx.Done():
+			return zero, context.Cause(ctx)
+		}
 	}
 	defer func() { <-s.sem }()
 	v := s.value

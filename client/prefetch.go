@@ -147,9 +147,19 @@ func (a *prefetcher) add(l *link, k prefetchedMessage) bool {
 	return true
 }
 
-// take removes and returns up to n messages, highest level first.
+// expired reports whether someone else may have the message by now. A clock that was past
+// the lock when the message came cannot tell.
+func (m *prefetchedMessage) expired(now time.Time) bool {
+	return m.LockedUntil.After(m.fetchedAt) && !now.Before(m.LockedUntil)
+}
+
+// take removes and returns up to n messages, highest level first. Those whose locks have
+// expired are dropped: while there was no connection, nobody has released them.
 func (a *prefetcher) take(n int) []*Received {
+	now := time.Now()
 	a.mu.Lock()
+	held := len(a.prefetched)
+	a.prefetched = slices.DeleteFunc(a.prefetched, func(m prefetchedMessage) bool { return m.expired(now) })
 	n = min(n, len(a.prefetched))
 	out := make([]*Received, n)
 	for i := range n {
@@ -157,8 +167,9 @@ func (a *prefetcher) take(n int) []*Received {
 		addToken(a.inUse, out[i].token)
 	}
 	a.prefetched = slices.Delete(a.prefetched, 0, n)
+	fewer := len(a.prefetched) < held
 	a.mu.Unlock()
-	if n > 0 {
+	if fewer {
 		a.refill()
 	}
 	return out
