@@ -4,7 +4,9 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"sync"
@@ -63,7 +65,18 @@ func (c *connection) alive() bool {
 // read; when the caller's is up, the socket is closed under it.
 func (c *connection) close(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { c.socket.Close() })()
-	return c.amqp.Close()
+	err := c.amqp.Close()
+	if isClosedPipe(err) && ctx.Err() == nil {
+		return nil // the peer closed while we still wrote, which a pipe in memory reports
+	}
+	return err
+}
+
+// isClosedPipe reports whether a connection ended because its pipe was closed. go-amqp
+// shows the reason as text only.
+func isClosedPipe(err error) bool {
+	ended, ok := errors.AsType[*amqp.ConnError](err)
+	return ok && ended.RemoteErr == nil && ended.Error() == io.ErrClosedPipe.Error()
 }
 
 // authorize puts a token for the entity at path, unless a good one is there.
