@@ -3,6 +3,7 @@
 package triagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -36,7 +37,8 @@ func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if err := n.hand(ctx.Done(), fromHere{theirs}); err != nil {
 		ours.Close()
 		theirs.Close()
-		return nil, err
+		// A client takes a time-out for an outage, and the end of its caller for the end.
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	return fromHere{ours}, nil
 }

@@ -3,8 +3,10 @@
 package triagetest
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/triagemq/triagemq/client"
 )
@@ -35,5 +37,15 @@ func TestNobodyAnswersWithoutABroker(t *testing.T) {
 	n.enter().Close()
 	if _, err := n.dial(t.Context(), "", ""); !errors.Is(err, errNoBroker) {
 		t.Errorf("after a stop: %v, want %v", err, errNoBroker)
+	}
+}
+
+func TestDialTellsWhyItEnded(t *testing.T) {
+	var n network
+	defer n.enter().Close() // nobody accepts
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := n.dial(ctx, "", ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want %v", err, context.DeadlineExceeded)
 	}
 }
