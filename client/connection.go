@@ -96,8 +96,12 @@ func (c *connection) authorize(ctx context.Context, path string) error {
 	})
 	if err != nil {
 		c.forget(path)
+		return err
 	}
-	return err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tokens[path] = s // a caller that gave up waiting for it has forgotten it
+	return nil
 }
 
 // forget leaves the token for an entity to expire.

@@ -5,6 +5,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/Azure/go-amqp"
@@ -55,21 +56,25 @@ func (b *inbox) read() {
 		}
 		b.mu.Lock()
 		wait := b.waiting[id]
-		delete(b.waiting, id)
 		b.mu.Unlock()
-		if wait != nil {
-			wait <- m
+		select {
+		case wait <- m:
+		default: // nobody waits, or it is the second reply
 		}
 	}
 }
 
-// expect announces a request; forget must follow.
-func (b *inbox) expect(id string) <-chan *amqp.Message {
-	wait := make(chan *amqp.Message, 1)
+// expect announces a request; forget must follow. Two of one ID could not tell their
+// replies apart, and one of them would wait for nothing.
+func (b *inbox) expect(id string) (<-chan *amqp.Message, error) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting[id] != nil {
+		return nil, fmt.Errorf("%w: a request with the ID %q waits for its reply already", ErrInvalid, id)
+	}
+	wait := make(chan *amqp.Message, 1)
 	b.waiting[id] = wait
-	b.mu.Unlock()
-	return wait
+	return wait, nil
 }
 
 func (b *inbox) forget(id string) {

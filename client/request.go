@@ -46,7 +46,10 @@ func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Recei
 		if err != nil {
 			return err
 		}
-		wait := box.expect(ask.ID)
+		wait, err := box.expect(ask.ID)
+		if err != nil {
+			return err
+		}
 		defer box.forget(ask.ID)
 		if err := l.send(ctx, wire); err != nil {
 			return err

@@ -174,3 +174,21 @@ func TestReplyNeedsAnAddress(t *testing.T) {
 	q.say("no answer wanted")
 	wantError(t, "reply", b.Client().Reply(q.ctx, q.take(1)[0], &client.Message{}), client.ErrNoReplyTo)
 }
+
+// Two requests of one ID could not tell their replies apart.
+func TestSecondRequestOfAnIDIsRefused(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	ctx := deadline(t)
+	c := b.Client()
+	first := make(chan error, 1)
+	go func() { // received below
+		_, err := c.Request(ctx, "work", &client.Message{ID: "same", Body: []byte("q")})
+		first <- err
+	}()
+	q := open(t, b.Client(), "work", nil)
+	m := q.take(1)[0]
+	_, err := c.Request(ctx, "work", &client.Message{ID: "same", Body: []byte("q")})
+	wantError(t, "a second request of the ID", err, client.ErrInvalid)
+	must(t, b.Client().Reply(ctx, m, &client.Message{}))
+	must(t, <-first)
+}

@@ -49,7 +49,10 @@ func (r *rpc) usable() bool { return r.out.usable() && r.in.usable() }
 func (r *rpc) call(ctx context.Context, request *amqp.Message) (*amqp.Message, error) {
 	id := rand.Text()
 	request.Properties = &amqp.MessageProperties{MessageID: id, ReplyTo: &r.in.address}
-	wait := r.in.expect(id)
+	wait, err := r.in.expect(id)
+	if err != nil {
+		return nil, err
+	}
 	defer r.in.forget(id)
 	if err := r.out.send(ctx, request); err != nil {
 		return nil, err

@@ -64,3 +64,29 @@ func TestStartedKeysSurviveAConfigurationInsideASnapshot(t *testing.T) {
 		}
 	}
 }
+
+// A key may be started after the order was changed and before the new arrangement has
+// reached its messages. The next one that is started still comes after it.
+func TestKeyStartedWhileReorderingKeepsItsTurn(t *testing.T) {
+	cfg := Config{LockFor: time.Hour, Order: Order{Fair: true, LevelOrder: FinishFirst}}
+	q := New(cfg, 1)
+	var out Effects
+	for i := range 3 {
+		send(t, q, epochStart, Arrival{Key: fmt.Sprint("k", i)}, 2)
+	}
+	start := func(seq SeqNo) {
+		if _, err := q.TakeSeq(epochStart, seq, TakeOptions{}, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg.Order.Discipline, cfg.Order.AgingInterval, cfg.Order.AgingMaxLevel = Aging, time.Hour, 9
+	q.Configure(epochStart, cfg, &out)
+	start(5) // k2
+	start(3) // k1
+	for q.Reorder(1) {
+	}
+	start(1) // k0
+	if got, want := q.Started(), []string{"k2", "k1", "k0"}; !slices.Equal(got, want) {
+		t.Errorf("started %q, want %q", got, want)
+	}
+}

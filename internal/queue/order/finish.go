@@ -42,6 +42,7 @@ func (x *Index) Start(e *entries.Entry) (k StartedKey, logged bool) {
 	if x.next.arrangement != nil {
 		x.swap()
 		x.StartByName(k.Name, k.Number)
+		x.keys.lastStarted = k.Number // also if it has no message of the key yet
 		x.swap()
 	}
 	return k, true
