@@ -27,7 +27,7 @@ type monitor struct {
 	admitter *admission.Admitter
 	limits   bool // the policy has limits of admission
 	meter    *objective.Meter
-	done     objective.Rate        // messages that were completed or removed
+	done     objective.Rate           // messages that were completed or removed
 	requests []admission.AdmitRequest // that were admitted last
 	// evicted are the messages that are evicted for requests, by class.
 	evicted []admission.Eviction

@@ -51,12 +51,12 @@ type Link struct {
 	// drainAnswer, if it is set, has each grant of credit drained, and is sent as the
 	// properties of the flow that ends it.
 	drainAnswer []byte
-	drained  bool       // DrainDone waits for what is queued
-	queued   uint32     // deliveries in Session.queue or parked that have no id yet
-	parked   []*waiting // of queued: those the peer took the credit for back
-	out      uint32     // deliveries in Session.sent
-	blocked  bool       // in Machine.blocked
-	waits    bool       // Wait said so
+	drained     bool       // DrainDone waits for what is queued
+	queued      uint32     // deliveries in Session.queue or parked that have no id yet
+	parked      []*waiting // of queued: those the peer took the credit for back
+	out         uint32     // deliveries in Session.sent
+	blocked     bool       // in Machine.blocked
+	waits       bool       // Wait said so
 }
 
 // Name returns the link's name. Names are unique per session and role.

@@ -26,7 +26,9 @@ type tally struct {
 }
 
 // Add counts a message that becomes ready.
-func (t *tally) Add(class, level uint8, bytes int64) { t.change(class, level, policy.Depth{Count: 1, Bytes: bytes}) }
+func (t *tally) Add(class, level uint8, bytes int64) {
+	t.change(class, level, policy.Depth{Count: 1, Bytes: bytes})
+}
 
 // Remove counts a message that is not ready any more.
 func (t *tally) Remove(class, level uint8, bytes int64) {
