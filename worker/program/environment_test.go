@@ -3,6 +3,7 @@
 package program
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,19 @@ func set(t *worker.Task, more ...string) map[string]string {
 	return out
 }
 
+// clearSettings removes the settings of whoever runs the tests.
+func clearSettings(t *testing.T) {
+	t.Helper()
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, prefix) {
+			t.Setenv(name, "") // so that it is back at the end
+			os.Unsetenv(name)
+		}
+	}
+}
+
 func TestEnvironment(t *testing.T) {
+	clearSettings(t)
 	t.Setenv("TRIAGEMQ_CONNECTION_STRING", "stays")
 	t.Setenv("TRIAGEMQ_SUBJECT", "of another message")
 	t.Setenv("TRIAGEMQ_PROPERTY_OLD", "of another message")
