@@ -25,7 +25,7 @@ func set(t *worker.Task, more ...string) map[string]string {
 	return out
 }
 
-// clearSettings removes the settings of whoever runs the tests.
+// clearSettings removes the settings of the test run.
 func clearSettings(t *testing.T) {
 	t.Helper()
 	for _, entry := range os.Environ() {
