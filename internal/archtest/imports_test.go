@@ -77,6 +77,8 @@ var pkgRules = map[string]pkgRule{
 	"queueserver":      {may: []string{"queueserver/*", "engine", "machine", "queue", "stream", "objective", "message", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 
 	"streamserver": {may: []string{"engine", "machine", "stream", "stream/*", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	// The logs of hubs know both the journal on disk and the hub on it.
+	"hubs": {may: []string{"streamserver", "journal", "journal/wal", "vfs"}, never: []string{"net", "os"}},
 
 	// Parts of a shard that only compute.
 	"queueserver/bodies":   {may: []string{"engine", "queue", "message", "amqp/codec", "journal"}, never: []string{"net", "os", "sync", "time", "context"}},
