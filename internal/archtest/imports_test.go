@@ -76,6 +76,10 @@ var pkgRules = map[string]pkgRule{
 	"engine/retention": {may: []string{"machine", "journal"}, never: pure},
 	"queueserver":      {may: []string{"queueserver/*", "engine", "machine", "queue", "stream", "objective", "message", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 
+	"streamserver": {may: []string{"engine", "machine", "stream", "stream/*", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	// The logs of hubs know both the journal on disk and the hub on it.
+	"hubs": {may: []string{"streamserver", "journal", "journal/wal", "vfs"}, never: []string{"net", "os"}},
+
 	// Parts of a shard that only compute.
 	"queueserver/bodies":   {may: []string{"engine", "queue", "message", "amqp/codec", "journal"}, never: []string{"net", "os", "sync", "time", "context"}},
 	"queueserver/arrivals": {may: []string{"queue", "journal"}, never: pure},
@@ -83,7 +87,7 @@ var pkgRules = map[string]pkgRule{
 
 	"monitor": {may: []string{"queueserver", "queue", "policy", "policy/admission", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"broker/*", "queueserver", "queue", "stream", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify", "pools"},
+		may:   []string{"broker/*", "queueserver", "streamserver", "queue", "stream", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify", "pools"},
 		never: []string{"net", "os"},
 	},
 
