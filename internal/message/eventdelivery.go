@@ -315,4 +315,3 @@ func ProducerSequence(f Format, raw []byte) (seq int32, ok bool) {
 	n, ok := v.Int()
 	return int32(n), ok && n == int64(int32(n))
 }
-
