@@ -96,7 +96,9 @@ func (b *Broker) OpenPublisher(addr string) (*Publisher, error) {
 func (p *Publisher) ID() uint64 { return uint64(p.n.ID) }
 
 // MaxMessageSize is the size in bytes of the largest batch that the hub accepts.
-func (p *Publisher) MaxMessageSize() int64 { return p.n.Definition().Hub.MaxMessageSizeInKilobytes << 10 }
+func (p *Publisher) MaxMessageSize() int64 {
+	return p.n.Definition().Hub.MaxMessageSizeInKilobytes << 10
+}
 
 // Events is a batch of events for one partition.
 type Events struct {
