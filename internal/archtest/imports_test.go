@@ -92,7 +92,7 @@ var pkgRules = map[string]pkgRule{
 	},
 
 	"broker/catalog": {
-		may:   []string{"broker/catalog/*", "queueserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
+		may:   []string{"broker/catalog/*", "queueserver", "streamserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 

@@ -73,7 +73,7 @@ func Open(ctx context.Context, disk vfs.FS, o queueserver.Options) (*Broker, err
 		}
 		all = append(all, s)
 	}
-	opened, err := broker.Open(all, slog.New(slog.DiscardHandler))
+	opened, err := broker.Open(all, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the broker: %w", err), w.Close())
 	}

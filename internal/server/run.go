@@ -124,7 +124,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if b.broker, err = broker.Open(b.shards, log); err != nil {
+	if b.broker, err = broker.Open(b.shards, nil, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
 	}
 	if !cfg.trusting() {
