@@ -77,6 +77,8 @@ var pkgRules = map[string]pkgRule{
 	"queueserver":      {may: []string{"queueserver/*", "engine", "machine", "queue", "stream", "objective", "message", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 
 	"streamserver": {may: []string{"engine", "machine", "stream", "stream/*", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	// The logs of hubs know both the journal on disk and the hub on it.
+	"hubs": {may: []string{"streamserver", "journal", "journal/wal", "vfs"}, never: []string{"net", "os"}},
 
 	// Parts of a shard that only compute.
 	"queueserver/bodies":   {may: []string{"engine", "queue", "message", "amqp/codec", "journal"}, never: []string{"net", "os", "sync", "time", "context"}},
@@ -90,7 +92,7 @@ var pkgRules = map[string]pkgRule{
 	},
 
 	"broker/catalog": {
-		may:   []string{"broker/catalog/*", "queueserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
+		may:   []string{"broker/catalog/*", "queueserver", "streamserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
@@ -157,7 +159,7 @@ var pkgRules = map[string]pkgRule{
 	"machine/machinetest": {may: []string{"machine"}},
 
 	// A broker without a wire, for tests.
-	"brokertest": {may: []string{"broker", "monitor", "queueserver", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
+	"brokertest": {may: []string{"broker", "hubs", "monitor", "queueserver", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
 	// Callers with different rights, for the tests of access control.
 	"access/accesstest": {may: []string{"access", "entity"}},

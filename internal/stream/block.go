@@ -23,8 +23,8 @@ func (b *Batch) End() SeqNo { return b.First + SeqNo(b.Count) }
 type Block struct {
 	First, End SeqNo // of its events; End is behind the last
 	From, To   int64 // times of its first and its last batch, in milliseconds
-	// Bodies stands for the bodies of all its batches, which are in one segment of the
-	// journal: the place of the first, and the size of all of them.
+	// Bodies is those of all its batches, which are in one segment of the journal: the
+	// place of the first, and the size of all of them.
 	Bodies machine.Ref
 	// Index is where the places of the batches are: see DecodeIndex.
 	Index machine.Ref

@@ -34,7 +34,7 @@ func (r *Reader) post(maxBytes int) error {
 	if err := r.ended.Load(); err != nil {
 		return *err
 	}
-	if r.asked {
+	if r.asked || r.ready {
 		return nil
 	}
 	r.question = question{next: r.fetch.next, maxBytes: max(maxBytes, 1), events: r.fetch.events, bytes: r.fetch.bytes}
@@ -46,14 +46,16 @@ func (r *Reader) post(maxBytes int) error {
 	return nil
 }
 
-// ask has the engine find the next events, and waits until there are some.
+// ask has the engine find the next events, and waits until there are some. An answer that
+// was not used will do.
 func (r *Reader) ask(ctx context.Context, maxBytes int) error {
-	if err := r.post(maxBytes); err != nil {
+	if err := r.post(maxBytes); err != nil || r.ready {
 		return err
 	}
 	select {
 	case <-r.answered:
 		r.asked = false
+		r.ready = r.answer.err == nil
 		return r.answer.err
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -117,3 +117,20 @@ func TestReadersAtTheEndAreWoken(t *testing.T) {
 		t.Errorf("the end is event %d at %v", last, at)
 	}
 }
+
+func TestWaitHoldsNoBodies(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 1})
+	x := r.reader(ReaderOptions{})
+	r.append(0, 3, 1000)
+	if _, err := run(r, func() (int, error) { return 0, x.Wait(t.Context()) }); err != nil {
+		t.Fatal(err)
+	}
+	if x.fetch.bodies != nil || x.Position() != 0 {
+		t.Errorf("%d bytes are held, position %d", len(x.fetch.bodies), x.Position())
+	}
+	before := r.h.Posted()
+	got, err := x.Next(t.Context(), 1<<20) // would not return if it waited for the engine
+	if err != nil || len(got) != 1 || x.Position() != 3 || r.h.Posted() != before {
+		t.Errorf("%v, %v, position %d", got, err, x.Position())
+	}
+}

@@ -50,6 +50,7 @@ type Reader struct {
 
 	// Owned by the goroutine that calls Next.
 	asked bool // a question is under way
+	ready bool // the answer was not used
 	fetch fetch
 }
 
@@ -99,6 +100,19 @@ func (r *Reader) open(tx *engine.Tx) error {
 	return nil
 }
 
+// Wait returns when Next would return without waiting. The reader holds no bodies
+// meanwhile: a caller charges what Next may take after Wait, and thousands of readers at
+// the end of their partitions cost next to nothing.
+func (r *Reader) Wait(ctx context.Context) error { return r.ask(ctx, waitBytes) }
+
+// waitBytes is how many bytes of batches are found for Wait, which does not know how many
+// Next will ask for.
+const waitBytes = 1 << 20
+
+// Position returns the number of the next event that the reader has not returned; that of
+// a reader which begins at the end is what the next event will have.
+func (r *Reader) Position() stream.SeqNo { return r.fetch.next }
+
 // Next returns the next batches, together up to about maxBytes but at least one. It
 // waits until there is something. What it returns is valid until the next call.
 func (r *Reader) Next(ctx context.Context, maxBytes int) ([]Batch, error) {
@@ -106,6 +120,7 @@ func (r *Reader) Next(ctx context.Context, maxBytes int) ([]Batch, error) {
 		if err := r.ask(ctx, maxBytes); err != nil {
 			return nil, err
 		}
+		r.ready = false
 		batches, err := r.load(ctx, maxBytes)
 		if len(batches) > 0 || err != nil {
 			return batches, err
@@ -122,7 +137,9 @@ func (r *Reader) End() (last stream.SeqNo, at time.Time) {
 	return r.answer.end - 1, time.UnixMilli(r.answer.endAt)
 }
 
-// Close ends the reader. A call of Next that waits returns ErrClosed.
+// Close ends the reader. A call of Next or Wait that waits returns ErrClosed. It does not
+// block, and a second call does nothing. A reader that is opened after it does not meet
+// this one any more.
 func (r *Reader) Close() {
 	err := ErrClosed
 	if r.ended.CompareAndSwap(nil, &err) {
