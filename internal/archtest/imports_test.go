@@ -76,6 +76,10 @@ var pkgRules = map[string]pkgRule{
 	"engine/retention": {may: []string{"machine", "journal"}, never: pure},
 	"queueserver":      {may: []string{"queueserver/*", "engine", "machine", "queue", "stream", "objective", "message", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 
+	"streamserver": {may: []string{"engine", "machine", "stream", "stream/*", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	// The logs of hubs know both the journal on disk and the hub on it.
+	"hubs": {may: []string{"streamserver", "journal", "journal/wal", "vfs"}, never: []string{"net", "os"}},
+
 	// Parts of a shard that only compute.
 	"queueserver/bodies":   {may: []string{"engine", "queue", "message", "amqp/codec", "journal"}, never: []string{"net", "os", "sync", "time", "context"}},
 	"queueserver/arrivals": {may: []string{"queue", "journal"}, never: pure},
@@ -83,12 +87,12 @@ var pkgRules = map[string]pkgRule{
 
 	"monitor": {may: []string{"queueserver", "queue", "policy", "policy/admission", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"broker/*", "queueserver", "queue", "stream", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify", "pools"},
+		may:   []string{"broker/*", "queueserver", "streamserver", "queue", "stream", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify", "pools"},
 		never: []string{"net", "os"},
 	},
 
 	"broker/catalog": {
-		may:   []string{"broker/catalog/*", "queueserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
+		may:   []string{"broker/catalog/*", "queueserver", "streamserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
@@ -155,7 +159,7 @@ var pkgRules = map[string]pkgRule{
 	"machine/machinetest": {may: []string{"machine"}},
 
 	// A broker without a wire, for tests.
-	"brokertest": {may: []string{"broker", "monitor", "queueserver", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
+	"brokertest": {may: []string{"broker", "hubs", "monitor", "queueserver", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
 	// Callers with different rights, for the tests of access control.
 	"access/accesstest": {may: []string{"access", "entity"}},

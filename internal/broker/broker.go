@@ -24,6 +24,7 @@ type Broker struct {
 	*catalog.Catalog
 
 	shards     []*queueserver.Shard
+	logs       HubLogs      // nil if there are no event hubs
 	clock      *clock.Clock // the shards'
 	log        *slog.Logger
 	runner     *jobs.Runner
@@ -36,12 +37,12 @@ type Broker struct {
 	pools        pools.Registry
 }
 
-// Open returns a broker over recovered shards. Run must be called to forward messages
-// and to delete idle entities.
-func Open(shards []*queueserver.Shard, log *slog.Logger) (*Broker, error) {
-	b := &Broker{shards: shards, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
+// Open returns a broker over recovered shards, and the logs of event hubs, if there are
+// any. Run must be called to forward messages and to delete idle entities.
+func Open(shards []*queueserver.Shard, logs HubLogs, log *slog.Logger) (*Broker, error) {
+	b := &Broker{shards: shards, logs: logs, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
 	var err error
-	if b.Catalog, err = catalog.Open(shards, b.clock, log, (*entityObserver)(b)); err != nil {
+	if b.Catalog, err = catalog.Open(shards, logs, b.clock, log, (*entityObserver)(b)); err != nil {
 		return nil, err
 	}
 	b.forwarders = forward.New(b.Catalog, b.runner)

@@ -55,7 +55,7 @@ func startWith(t testing.TB, disk vfs.FS, o wal.Options) *rig {
 		}
 		shards = append(shards, s)
 	}
-	b, err := Open(shards, slog.New(slog.DiscardHandler))
+	b, err := Open(shards, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("open the broker: %v", err)
 	}

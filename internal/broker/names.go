@@ -35,6 +35,7 @@ const (
 	KindQueue        = catalog.KindQueue
 	KindTopic        = catalog.KindTopic
 	KindSubscription = catalog.KindSubscription
+	KindHub          = catalog.KindHub
 )
 
 // The dispositions.

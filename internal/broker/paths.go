@@ -8,8 +8,8 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// Paths yields the path and kind of every entity: queues, then topics, each with its
-// subscriptions.
+// Paths yields the path and kind of every entity with messages: queues, then topics, each
+// with its subscriptions.
 func (b *Broker) Paths() iter.Seq2[string, Kind] {
 	return func(yield func(string, Kind) bool) {
 		for _, q := range b.Queues() {

@@ -71,7 +71,7 @@ func benchBroker(b *testing.B, disk vfs.FS) *Broker {
 	if err != nil {
 		b.Fatalf("open the shard: %v", err)
 	}
-	br, err := Open([]*queueserver.Shard{s}, slog.New(slog.DiscardHandler))
+	br, err := Open([]*queueserver.Shard{s}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatalf("open the broker: %v", err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package entity says what a queue, a topic, a subscription and a rule are:
+// Package entity says what a queue, a topic, a subscription, a rule and an event hub are:
 // their names, their properties, what these default to, which values are
 // allowed and which may change later. It contains definitions, not messages.
 //

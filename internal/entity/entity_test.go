@@ -319,3 +319,65 @@ func TestRulesHaveLimits(t *testing.T) {
 		}
 	}
 }
+
+func TestHubDefaults(t *testing.T) {
+	got := Hub{Name: "h"}.WithDefaults()
+	want := Hub{Name: "h", PartitionCount: 4, MessageRetention: Duration(24 * time.Hour), MaxMessageSizeInKilobytes: 1024, Status: Active}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("defaults are\n%+v, want\n%+v", got, want)
+	}
+	if err := got.Validate(); err != nil {
+		t.Errorf("the defaults are invalid: %v", err)
+	}
+}
+
+func TestHubReportsEveryFault(t *testing.T) {
+	h := Hub{
+		Name:                        "a/partitions/0",
+		PartitionCount:              1025,
+		MessageRetention:            Duration(time.Second),
+		MaxPartitionSizeInMegabytes: -1,
+		MaxMessageSizeInKilobytes:   102401,
+		Status:                      "Asleep",
+		UserMetadata:                strings.Repeat("ü", 1025),
+		AuthorizationRules:          AuthorizationRules{{KeyName: "k", Rights: []Right{Send}}},
+		ConsumerGroups:              []ConsumerGroup{{Name: "$Default"}, {Name: "g"}, {Name: "$other"}, {Name: "G"}, {}},
+	}
+	want := []string{
+		"name", "partitionCount", "messageRetention", "maxPartitionSizeInMegabytes", "maxMessageSizeInKilobytes", "status",
+		"userMetadata", "authorizationRules[0].primaryKey", "consumerGroups[2].name", "consumerGroups[3].name", "consumerGroups[4].name",
+	}
+	if got := fields(t, h.Validate()); !reflect.DeepEqual(got, want) {
+		t.Errorf("faults in\n%v, want\n%v", got, want)
+	}
+	for _, n := range []int{-1, 1025} {
+		if err := (Hub{Name: "h", PartitionCount: n}).WithDefaults().Validate(); err == nil {
+			t.Errorf("a hub with %d partitions is valid", n)
+		}
+	}
+	many := Hub{Name: "h", ConsumerGroups: make([]ConsumerGroup, 1001)}.WithDefaults()
+	for i := range many.ConsumerGroups {
+		many.ConsumerGroups[i].Name = fmt.Sprint("g", i)
+	}
+	if got := fields(t, many.Validate()); !reflect.DeepEqual(got, []string{"consumerGroups"}) {
+		t.Errorf("1,001 groups: faults in %v", got)
+	}
+}
+
+func TestPartitionsNeverShrink(t *testing.T) {
+	h := Hub{Name: "h", PartitionCount: 4}.WithDefaults()
+	grown := h
+	grown.PartitionCount, grown.MessageRetention, grown.Name = 8, Duration(time.Hour), "H"
+	if err := h.CheckUpdate(grown); err != nil {
+		t.Errorf("growing: %v", err)
+	}
+	err := grown.CheckUpdate(h)
+	if e, ok := errors.AsType[*UpdateError](err); !ok || e.Property != "PartitionCount" {
+		t.Errorf("shrinking: %v, want an UpdateError of PartitionCount", err)
+	}
+	other := h
+	other.Name = "other"
+	if e, ok := errors.AsType[*UpdateError](h.CheckUpdate(other)); !ok || e.Property != "Name" {
+		t.Errorf("another name: %v, want an UpdateError of Name", e)
+	}
+}

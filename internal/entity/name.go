@@ -10,8 +10,9 @@ import (
 
 // Longest names, in characters.
 const (
-	maxPathLength = 260 // of a queue or topic
-	maxNameLength = 50  // of a subscription or rule
+	maxPathLength      = 260 // of a queue, topic or hub
+	maxNameLength      = 50  // of a subscription, rule, consumer group or partition
+	maxPublisherLength = 256
 )
 
 // DefaultRule is the name of the rule of a new subscription that is created
@@ -33,7 +34,7 @@ func Key(name string) string { return strings.ToLower(name) }
 // as a queue and the messages of orders would be one address.
 var reserved = []string{"subscriptions", "rules", "messages", "consumergroups", "partitions", "publishers"}
 
-// CheckName reports why name cannot be the name of a queue or topic. Names are
+// CheckName reports why name cannot be the name of a queue, topic or hub. Names are
 // made of letters, digits and . - _ in segments separated by /; they begin and
 // end with a letter or digit.
 func CheckName(name string) error {
@@ -77,6 +78,41 @@ func checkRuleName(name string) error {
 		return nil
 	}
 	return CheckSubscriptionName(name)
+}
+
+// checkGroupName reports why name cannot be the name of a consumer group: as for a
+// subscription, or $Default.
+func checkGroupName(name string) error {
+	if strings.EqualFold(name, DefaultGroup) {
+		return nil
+	}
+	return CheckSubscriptionName(name)
+}
+
+// checkPublisherName reports why name cannot be the name of a publisher of a hub.
+func checkPublisherName(name string) error {
+	if err := checkText(name, maxPublisherLength); err != nil {
+		return err
+	}
+	if strings.Contains(name, "/") {
+		return badName(name, "has a slash")
+	}
+	return nil
+}
+
+// checkPartition reports why id cannot be the number of a partition in an address. Whether
+// it is a number, and the hub has that partition, is for the reader of the address: its
+// answer is another than for an address that cannot be read.
+func checkPartition(id string) error {
+	for _, r := range id {
+		if !alphanumeric(r) && !strings.ContainsRune("._-", r) {
+			return badName(id, "is no partition")
+		}
+	}
+	if id == "" || len(id) > maxNameLength {
+		return badName(id, "is no partition")
+	}
+	return nil
 }
 
 func checkText(name string, most int) error {

@@ -27,6 +27,10 @@ func TestCheckRuleName(t *testing.T) {
 	checkNames(t, "CheckRuleName", checkRuleName, []string{"$Default", "$default", "high"}, []string{"$other", "", "a/b"})
 }
 
+func TestCheckGroupName(t *testing.T) {
+	checkNames(t, "checkGroupName", checkGroupName, []string{"$Default", "$default", "g"}, []string{"$other", "", "a/b", strings.Repeat("x", 51)})
+}
+
 func checkNames(t *testing.T, what string, check func(string) error, good, bad []string) {
 	t.Helper()
 	for _, name := range good {

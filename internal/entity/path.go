@@ -27,6 +27,9 @@ const (
 // recognised in any case.
 const (
 	segSubscriptions = "Subscriptions"
+	segGroups        = "ConsumerGroups"
+	segPartitions    = "Partitions"
+	segPublishers    = "Publishers"
 	segDeadLetter    = "$DeadLetterQueue"
 	segTransfer      = "$Transfer"
 	segManagement    = "$management"
@@ -45,8 +48,11 @@ func (s SubQueue) String() string {
 
 // Path is an address taken apart.
 type Path struct {
-	Entity       string // the queue or topic; empty only for the namespace's own $management
-	Subscription string // empty for a queue or topic
+	Entity       string // the queue, topic or hub; empty only for the namespace's own $management
+	Subscription string // empty for a queue, topic or hub
+	Group        string // consumer group of a hub
+	Partition    string // of a hub, as it is written: it need not be a number
+	Publisher    string // of a hub
 	SubQueue     SubQueue
 	Management   bool // the $management node of all that
 }
@@ -56,8 +62,11 @@ func SubscriptionPath(topic, subscription string) string {
 	return topic + "/" + segSubscriptions + "/" + subscription
 }
 
-// Queue returns the address of the queue or subscription that p belongs to,
-// without sub-queue and $management: the name by which the broker knows it.
+// OfHub reports whether p is a part that only an event hub has.
+func (p Path) OfHub() bool { return p.Group != "" || p.Partition != "" || p.Publisher != "" }
+
+// Queue returns the address of the queue, subscription or hub that p belongs to, without
+// its parts and $management: the name by which the broker knows it.
 func (p Path) Queue() string {
 	if p.Subscription == "" {
 		return p.Entity
@@ -67,9 +76,14 @@ func (p Path) Queue() string {
 
 // String returns the address in the spelling of Service Bus.
 func (p Path) String() string {
-	segments := make([]string, 0, 3)
+	segments := make([]string, 0, 7)
 	if q := p.Queue(); q != "" {
 		segments = append(segments, q)
+	}
+	for _, part := range [...]struct{ segment, name string }{{segGroups, p.Group}, {segPartitions, p.Partition}, {segPublishers, p.Publisher}} {
+		if part.name != "" {
+			segments = append(segments, part.segment, part.name)
+		}
 	}
 	if p.SubQueue != MainQueue {
 		segments = append(segments, p.SubQueue.String())
@@ -113,18 +127,47 @@ func ParsePath(addr string) (Path, error) {
 			p.SubQueue = TransferDeadLetter
 		}
 	}
-	if n := len(rest); n >= 3 && strings.EqualFold(rest[n-2], segSubscriptions) {
-		p.Subscription = rest[n-1]
-		if err := CheckSubscriptionName(p.Subscription); err != nil {
+	if p.SubQueue == MainQueue {
+		if rest, err = p.cutHubParts(rest); err != nil {
 			return Path{}, fmt.Errorf("%w: %w", ErrPath, err)
 		}
-		rest = rest[:n-2]
+	}
+	if !p.OfHub() {
+		if rest, err = cutPart(rest, segSubscriptions, &p.Subscription, CheckSubscriptionName); err != nil {
+			return Path{}, fmt.Errorf("%w: %w", ErrPath, err)
+		}
 	}
 	p.Entity = strings.Join(rest, "/")
 	if err := CheckName(strings.TrimPrefix(p.Entity, "$")); err != nil {
 		return Path{}, fmt.Errorf("%w: %w", ErrPath, err)
 	}
 	return p, nil
+}
+
+// cutHubParts removes the parts that only a hub has: a publisher, or a partition and the
+// group that reads it.
+func (p *Path) cutHubParts(segments []string) (rest []string, err error) {
+	rest, err = cutPart(segments, segPublishers, &p.Publisher, checkPublisherName)
+	if err != nil || p.Publisher != "" {
+		return rest, err
+	}
+	if rest, err = cutPart(rest, segPartitions, &p.Partition, checkPartition); err != nil {
+		return nil, err
+	}
+	return cutPart(rest, segGroups, &p.Group, checkGroupName)
+}
+
+// cutPart removes the last two segments if they are a literal and the name after it.
+func cutPart(segments []string, literal string, name *string, check func(string) error) (rest []string, err error) {
+	n := len(segments)
+	if n < 3 || !strings.EqualFold(segments[n-2], literal) {
+		return segments, nil
+	}
+	if err := check(segments[n-1]); err != nil {
+		return nil, err
+	}
+	*name = segments[n-1]
+	return segments[:n-2], nil
 }
 
 // pathOf returns the path part of an address, which may be a URL.
@@ -150,8 +193,8 @@ func cutSegment(segments []string, want string) (rest []string, found bool) {
 	return segments[:last], true
 }
 
-// Owner returns the queue or topic that an address belongs to, in the form of
-// [Key]: for a subscription, a sub-queue, a $management node or an HTTP
+// Owner returns the queue, topic or hub that an address belongs to, in the form of
+// [Key]: for a subscription, a partition, a sub-queue, a $management node or an HTTP
 // messages path, the entity that it is part of. The entity need not exist.
 // Unlike ParsePath it accepts any path below an entity: after its first
 // segment, a name has no segment that is reserved or begins with $, so the name

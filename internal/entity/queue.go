@@ -124,7 +124,7 @@ func (fs *Faults) forward(field, target, self string) {
 	switch {
 	case err != nil:
 		fs.addf(field, "%s", Reason(err))
-	case p.Subscription != "" || p.SubQueue != MainQueue || p.Management:
+	case p != Path{Entity: p.Entity}:
 		fs.addf(field, "%q is neither a queue nor a topic", target)
 	case Key(p.Entity) == Key(self):
 		fs.addf(field, "%q would forward to itself", target)

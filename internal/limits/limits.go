@@ -79,12 +79,18 @@ const (
 	// UserMetadata is how many characters the user metadata of an entity may have.
 	// The service has the same limit.
 	UserMetadata = 1024
-	// Entities is how many queues and topics there may be. The service has the same
+	// Entities is how many queues, topics and event hubs there may be. The service has the same
 	// limit.
 	Entities = 10_000
 	// Subscriptions is how many subscriptions a topic may have. The service has the
 	// same limit.
 	Subscriptions = 2000
+	// Partitions is how many partitions an event hub may have. The service has the same
+	// limit.
+	Partitions = 1024
+	// ConsumerGroups is how many consumer groups an event hub may have. The service has
+	// the same limit.
+	ConsumerGroups = 1000
 	// AuthorizationRules is how many keys an entity may have. The service has the
 	// same limit.
 	AuthorizationRules = 12

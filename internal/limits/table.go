@@ -45,8 +45,10 @@ var table = []row{
 	{"Definition of an entity, with rules and policy", Definition, Bytes},
 	{"Policy", Policy, Bytes},
 	{"User metadata", UserMetadata, Characters},
-	{"Queues and topics", Entities, Count},
+	{"Queues, topics and event hubs", Entities, Count},
 	{"Subscriptions of a topic", Subscriptions, Count},
+	{"Partitions of an event hub", Partitions, Count},
+	{"Consumer groups of an event hub", ConsumerGroups, Count},
 	{"Keys of an entity", AuthorizationRules, Count},
 	{"Name of a key, a key", KeyText, Characters},
 

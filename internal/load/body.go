@@ -42,17 +42,23 @@ type messageTemplate struct {
 // newMessageTemplate prepares messages of the levels from to to, both of which it has.
 func newMessageTemplate(run uint64, k kind, size, from, to int) *messageTemplate {
 	s := &messageTemplate{size: size}
+	body := newBody(run, k, size)
+	for level := from; level <= to; level++ {
+		d := message.Draft{Durable: true, Priority: uint8(level), PrioritySet: true, Body: body}
+		s.levels = append(s.levels, d.Encode(nil))
+	}
+	return s
+}
+
+// newBody returns a body, but for the time.
+func newBody(run uint64, k kind, size int) []byte {
 	body := make([]byte, size)
 	binary.BigEndian.PutUint64(body, run)
 	body[offKind] = byte(k)
 	for i := minSize; i < size; i++ {
 		body[i] = byte('a' + i%26)
 	}
-	for level := from; level <= to; level++ {
-		d := message.Draft{Durable: true, Priority: uint8(level), PrioritySet: true, Body: body}
-		s.levels = append(s.levels, d.Encode(nil))
-	}
-	return s
+	return body
 }
 
 // append appends message n, which has its turn among the levels, sent at now.

@@ -24,6 +24,9 @@ type Config struct {
 	Target Target
 	Queue  string // default bench
 	Mode   Mode   // default inout
+	// Hub makes the run one on an event hub of that name, which has so many Partitions.
+	Hub        string
+	Partitions int // default 16
 
 	Senders   int // connections; default 4
 	Receivers int // connections; default 4
@@ -66,6 +69,13 @@ func (c Config) withDefaults() Config {
 	c.Receivers = cmp.Or(c.Receivers, 4)
 	c.Size = cmp.Or(c.Size, 256)
 	c.Levels = cmp.Or(c.Levels, 10)
+	if c.Hub != "" {
+		c.Partitions = cmp.Or(c.Partitions, 16)
+		c.Batch = cmp.Or(c.Batch, hubBatch)
+		c.Window = cmp.Or(c.Window, hubWindow)
+		c.Credit = cmp.Or(c.Credit, hubCredit)
+		c.Receivers = min(c.Receivers, c.Partitions)
+	}
 	c.Window = cmp.Or(c.Window, 500)
 	c.Credit = cmp.Or(c.Credit, 1000)
 	if c.Duration == 0 && c.Count == 0 {
@@ -87,6 +97,8 @@ func (c Config) Validate() error {
 	wrong(c.Levels < 1 || c.Levels > 256, "levels: %d is outside 1..256", c.Levels)
 	wrong(c.Senders < 1 || c.Receivers < 1, "senders and receivers: at least one of each")
 	wrong(c.Window < 1 || c.Credit < 1, "window and credit: at least 1")
+	wrong(c.Hub != "" && c.Urgent > 0, "urgent: an event hub has no priorities")
+	wrong(c.Partitions < 0, "partitions: %d is negative", c.Partitions)
 	wrong(c.Batch < 0 || c.Urgent < 0 || c.Duration < 0 || c.Pause < 0, "batch, urgent, duration and pause cannot be negative")
 	return errors.Join(errs...)
 }

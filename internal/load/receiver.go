@@ -155,3 +155,5 @@ func (in *receiver) complete() {
 	in.run.out.Add(in.known)
 	in.known = 0
 }
+
+func (in *receiver) measured() (*objective.Histogram, uint64) { return &in.latency, in.foreign }

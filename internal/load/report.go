@@ -73,6 +73,10 @@ func quantiles(h *objective.Histogram) Quantiles {
 func summary(c Config) string {
 	load := fmt.Sprintf("%s, %d senders, %d receivers, %d bytes, %d levels, window %d, credit %d",
 		c.Mode, c.Senders, c.Receivers, c.Size, c.Levels, c.Window, c.Credit)
+	if c.Hub != "" {
+		load = fmt.Sprintf("%s, %d partitions, %d senders, %d receivers, %d bytes, window %d, credit %d",
+			c.Mode, c.Partitions, c.Senders, c.Receivers, c.Size, c.Window, c.Credit)
+	}
 	if c.Urgent > 0 {
 		load = fmt.Sprintf("%d urgent, %d workers with one message each, %d bytes", c.Urgent, c.Receivers, c.Size)
 	}

@@ -3,6 +3,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/objective"
 )
 
 // run is one run under way.
@@ -89,16 +92,27 @@ func (r *run) fill(ctx context.Context) error {
 	defer stop()
 	from, cpu := r.since(), ProcessorTime()
 	q := &quota{total: r.cfg.Backlog, whole: true}
-	s, err := r.send(ctx, newMessageTemplate(r.number, kindBacklog, r.cfg.Size, 0, r.cfg.Levels-1), q)
+	s, err := r.send(ctx, r.template(kindBacklog), q)
 	if err != nil {
 		return fmt.Errorf("fill the backlog: %w", err)
 	}
 	if s.refused > 0 {
-		return &BacklogError{Queue: r.cfg.Queue, Accepted: r.in.Load(), Wanted: r.cfg.Backlog, Reason: s.reason}
+		return &BacklogError{Queue: r.entity(), Accepted: r.in.Load(), Wanted: r.cfg.Backlog, Reason: s.reason}
 	}
 	r.report.Fill = throughput(r.in.Load(), r.since()-from, ProcessorTime()-cpu)
 	return nil
 }
+
+// template returns what senders send.
+func (r *run) template(k kind) *messageTemplate {
+	if r.cfg.Hub != "" {
+		return newEventTemplate(r.number, k, r.cfg.Size)
+	}
+	return newMessageTemplate(r.number, k, r.cfg.Size, 0, r.cfg.Levels-1)
+}
+
+// entity returns where senders send to.
+func (r *run) entity() string { return cmp.Or(r.cfg.Hub, r.cfg.Queue) }
 
 // send runs the senders until q is used up, and merges what they measured.
 func (r *run) send(ctx context.Context, s *messageTemplate, q *quota) (*sender, error) {
@@ -134,20 +148,48 @@ func (r *run) send(ctx context.Context, s *messageTemplate, q *quota) (*sender, 
 	return all, errors.Join(errs...)
 }
 
+// consumer is a connection that receives.
+type consumer interface {
+	work() error
+	// measured returns the time from sending to receipt, and how many messages were of
+	// other runs.
+	measured() (*objective.Histogram, uint64)
+}
+
+// received is what all consumers measured together.
+type received struct {
+	latency objective.Histogram
+	foreign uint64
+}
+
+// newConsumer makes a connection receive, the turn-th of all.
+func (r *run) newConsumer(c *conn, turn, credit int, urgent func(time.Duration)) (consumer, error) {
+	if r.cfg.Hub != "" {
+		return r.newEventReader(c, credit, turn)
+	}
+	in, err := r.newReceiver(c, credit)
+	if err != nil {
+		return nil, err
+	}
+	in.urgent = urgent
+	return in, nil
+}
+
 // receivers starts the receivers. stop ends them and returns what they measured.
-func (r *run) receivers(ctx context.Context, credit int, urgent func(time.Duration)) (stop func() (*receiver, error), err error) {
+func (r *run) receivers(ctx context.Context, credit int, urgent func(time.Duration)) (stop func() (*received, error), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	all := make([]*receiver, r.cfg.Receivers)
+	all := make([]consumer, r.cfg.Receivers)
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
-	stop = func() (*receiver, error) {
+	stop = func() (*received, error) {
 		cancel(errOver)
 		wg.Wait()
-		sum := new(receiver)
+		sum := new(received)
 		for i, in := range all {
 			if in != nil {
-				sum.latency.Merge(&in.latency)
-				sum.foreign += in.foreign
+				latency, foreign := in.measured()
+				sum.latency.Merge(latency)
+				sum.foreign += foreign
 			}
 			if errors.Is(errs[i], errOver) {
 				errs[i] = nil
@@ -158,16 +200,17 @@ func (r *run) receivers(ctx context.Context, credit int, urgent func(time.Durati
 	for i := range all {
 		c, err := dial(ctx, r.cfg.Target)
 		if err == nil {
-			all[i], err = r.newReceiver(c, credit)
+			all[i], err = r.newConsumer(c, i, credit, urgent)
 		}
 		if err != nil {
+			all[i] = nil
 			stop()
 			return nil, err
 		}
-		all[i].urgent = urgent
+		in := all[i]
 		wg.Go(func() {
 			defer c.close()
-			errs[i] = all[i].work()
+			errs[i] = in.work()
 		})
 	}
 	return stop, nil
@@ -183,7 +226,7 @@ func (r *run) load(ctx context.Context) error {
 	if r.cfg.Duration > 0 {
 		q.until = from + r.cfg.Duration
 	}
-	stop := func() (*receiver, error) { return new(receiver), nil }
+	stop := func() (*received, error) { return new(received), nil }
 	if r.cfg.Mode != Send {
 		var err error
 		if stop, err = r.receivers(ctx, r.cfg.Credit, nil); err != nil {
@@ -191,7 +234,7 @@ func (r *run) load(ctx context.Context) error {
 		}
 	}
 	if r.cfg.Mode != Receive {
-		s, err := r.send(ctx, newMessageTemplate(r.number, kindPlain, r.cfg.Size, 0, r.cfg.Levels-1), q)
+		s, err := r.send(ctx, r.template(kindPlain), q)
 		if err != nil {
 			_, also := stop()
 			return errors.Join(err, also)

@@ -50,8 +50,8 @@ func (r *run) newSender(c *conn, s *messageTemplate, window int) (*sender, error
 	c.send(&frame.Attach{
 		Name: r.linkName("sender"), Handle: handle, Role: frame.Sender,
 		SenderSettleMode: frame.SenderUnsettled,
-		Source:           &frame.Source{Address: r.cfg.Queue},
-		Target:           &frame.Target{Address: r.cfg.Queue},
+		Source:           &frame.Source{Address: r.entity()},
+		Target:           &frame.Target{Address: r.entity()},
 	})
 	if err := c.flush(); err != nil {
 		return nil, err

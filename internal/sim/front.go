@@ -116,7 +116,7 @@ func (f *front) open(disk *vfs.Mem) *life {
 	if err != nil {
 		f.failf("open: %v", err)
 	}
-	if l.Broker, err = broker.Open(shards, slog.New(slog.DiscardHandler)); err != nil {
+	if l.Broker, err = broker.Open(shards, nil, slog.New(slog.DiscardHandler)); err != nil {
 		f.failf("open: %v", err)
 	}
 	storeys := []*storey{f.storey(l.Run), f.storey(shards[0].Run, shards[1].Run), f.storey(j.Run)}

@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -97,6 +98,9 @@ func (m *Mem) Rename(oldName, newName string) error {
 func (m *Mem) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.dirs[name] && name != "." {
+		return m.removeDir(name)
+	}
 	f, err := m.find("remove", name)
 	if err != nil {
 		return err
@@ -104,6 +108,27 @@ func (m *Mem) Remove(name string) error {
 	m.change(entry{from: name, file: f})
 	return nil
 }
+
+// removeDir removes an empty directory; mu is held. That survives a crash at once, as
+// its creation does.
+func (m *Mem) removeDir(dir string) error {
+	for name := range m.names {
+		if path.Dir(name) == dir {
+			return &fs.PathError{Op: "remove", Path: dir, Err: errNotEmpty}
+		}
+	}
+	for name := range m.dirs {
+		if name != dir && path.Dir(name) == dir {
+			return &fs.PathError{Op: "remove", Path: dir, Err: errNotEmpty}
+		}
+	}
+	delete(m.dirs, dir)
+	m.entries = slices.DeleteFunc(m.entries, func(e entry) bool { return e.dir() == dir })
+	maps.DeleteFunc(m.synced, func(name string, _ *inode) bool { return path.Dir(name) == dir })
+	return nil
+}
+
+var errNotEmpty = errors.New("directory is not empty")
 
 // List implements FS.
 func (m *Mem) List(dir string) ([]string, error) {

@@ -33,6 +33,7 @@ type FS interface {
 	Open(name string) (File, error)
 	// Rename replaces what newName was, atomically.
 	Rename(oldName, newName string) error
+	// Remove removes a file, or a directory in which there is nothing.
 	Remove(name string) error
 	// List returns the names in a directory, sorted, without the directory.
 	List(dir string) ([]string, error)

@@ -19,6 +19,13 @@ func each(t *testing.T, test func(*testing.T, FS)) {
 	t.Run("OS", func(t *testing.T) { test(t, OS(t.TempDir())) })
 	t.Run("Mem", func(t *testing.T) { test(t, NewMem()) })
 	t.Run("Fault", func(t *testing.T) { test(t, NewFault(NewMem())) })
+	t.Run("Sub", func(t *testing.T) {
+		fsys := Sub(NewMem(), "a/b")
+		if err := fsys.MkdirAll("."); err != nil {
+			t.Fatal(err)
+		}
+		test(t, fsys)
+	})
 }
 
 func create(t *testing.T, fsys FS, name, contents string) File {

@@ -89,3 +89,23 @@ func TestTooManyEmptyElementsAreNotRead(t *testing.T) {
 		t.Errorf("a stored value is rejected: %v", r.Err())
 	}
 }
+
+// What is plain is read by Plain as by a Reader; all else is left to that.
+func TestPlainAgreesWithReader(t *testing.T) {
+	tail := []byte{0xaa, 0xbb, 0xcc, 0xdd, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}
+	for code := range 256 {
+		for _, size := range [][]byte{nil, {0}, {3}, {0, 0, 0, 2}, {0xff, 0xff, 0xff, 0xff}} {
+			b := append(append([]byte{byte(code)}, size...), tail...)
+			for cut := range len(b) + 1 {
+				k, n := Plain(b[:cut])
+				r := NewReader(b[:cut])
+				want := r.Kind()
+				r.Skip()
+				plain := (want < KindList || code == codeList0) && r.Err() == nil && cut > 0
+				if n > 0 != plain || n > 0 && (k != want || n != cut-r.Len()) {
+					t.Fatalf("% x: %v of %d bytes, want %v of %d, %v", b[:cut], k, n, want, cut-r.Len(), r.Err())
+				}
+			}
+		}
+	}
+}

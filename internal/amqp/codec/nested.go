@@ -274,3 +274,32 @@ func arrayElements(data []byte, count, most uint32) (in extent, elem byte, err e
 	}
 	return extent{}, 0, ErrDepth
 }
+
+// Plain returns the type and the length of the value that b begins with, if it is one
+// that has nothing inside: a number, a text, a null, an empty list. The length is 0 for other values
+// and for what is no value. It is for callers that read many values and leave all that
+// is rare to a Reader.
+func Plain(b []byte) (k Kind, n int) {
+	if len(b) == 0 {
+		return KindNull, 0
+	}
+	code := b[0]
+	switch w := int(widths[code]); {
+	case w <= 16:
+		n = 1 + w
+	case w == sized && code>>4 == 0xa && len(b) > 1:
+		n = 2 + int(b[1])
+	case code>>4 == 0xb && len(b) > 4 && known(code):
+		size := uint64(binary.BigEndian.Uint32(b[1:]))
+		if size > uint64(len(b)-5) {
+			return KindNull, 0
+		}
+		n = 5 + int(size)
+	default:
+		return KindNull, 0
+	}
+	if n > len(b) {
+		return KindNull, 0
+	}
+	return kinds[code], n
+}

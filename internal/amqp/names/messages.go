@@ -33,3 +33,19 @@ const (
 	DeadLetterReason      = "DeadLetterReason"
 	DeadLetterDescription = "DeadLetterErrorDescription"
 )
+
+// Delivery annotations by which a hub tells the receiver of an event about the last one
+// in its partition. The reply to a request about a partition has some of them too.
+const (
+	LastSequenceNumber = "last_enqueued_sequence_number"
+	LastOffset         = "last_enqueued_offset"
+	LastEnqueuedTime   = "last_enqueued_time_utc"
+	RetrievalTime      = "runtime_info_retrieval_time_utc"
+)
+
+// Properties of a link of an idempotent producer, and annotations of its events.
+const (
+	ProducerID       = "com.microsoft:producer-id"
+	ProducerEpoch    = "com.microsoft:producer-epoch"
+	ProducerSequence = "com.microsoft:producer-sequence-number"
+)

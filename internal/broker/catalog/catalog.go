@@ -24,6 +24,7 @@ import (
 type Catalog struct {
 	shards   []*queueserver.Shard
 	store    Store
+	logs     Logs // of hubs; nil without any
 	clock    *clock.Clock
 	log      *slog.Logger
 	observer Observer
@@ -53,10 +54,11 @@ type Observer interface {
 	Removed(n *Entity)
 }
 
-// Open returns the catalog of the entities in the shards.
-func Open(shards []*queueserver.Shard, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
+// Open returns the catalog of the entities in the shards. Without logs no event hub can be
+// created.
+func Open(shards []*queueserver.Shard, logs Logs, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
 	c := &Catalog{
-		shards: shards, store: shardStore{}, clock: clock, log: log, observer: o,
+		shards: shards, store: shardStore{}, logs: logs, clock: clock, log: log, observer: o,
 		admin: make(chan struct{}, 1), nodes: make(map[string]*Entity), withoutTopic: make(map[string][]*Entity),
 	}
 	c.admin <- struct{}{}
@@ -93,14 +95,14 @@ type Address struct {
 
 // Resolve finds the entity that an address names.
 func (c *Catalog) Resolve(addr string) (Address, error) {
-	n, sub, err := c.Find(addr)
+	n, p, err := c.lookup(addr)
 	if err != nil {
 		return Address{}, err
 	}
-	return Address{Path: n.Path, Kind: n.Kind, SubQueue: sub, ID: uint64(n.ID)}, nil
+	return Address{Path: n.Path, Kind: n.Kind, SubQueue: p.SubQueue, ID: uint64(n.ID)}, nil
 }
 
-// Authorization returns the access rules of a queue or topic, and its ID as in
+// Authorization returns the access rules of a queue, topic or hub, and its ID as in
 // Address.
 func (c *Catalog) Authorization(name string) (id uint64, rules entity.AuthorizationRules, ok bool) {
 	n := c.Entity(name)
@@ -117,6 +119,8 @@ func (d *Definition) authorization() entity.AuthorizationRules {
 		return d.Queue.AuthorizationRules
 	case KindTopic:
 		return d.Topic.AuthorizationRules
+	case KindHub:
+		return d.Hub.AuthorizationRules
 	}
 	return nil
 }
@@ -129,7 +133,7 @@ func sameAuthorization(a, b entity.AuthorizationRules) bool {
 }
 
 // OnChange has fn called when the access rules of an entity were changed, or it was
-// deleted, with the name of the queue or topic, or of the topic of a subscription, as
+// deleted, with the name of the queue, topic or hub, or of the topic of a subscription, as
 // [entity.Key] writes it. It is called one at a time, afterwards, and must not block.
 // There is one fn, set before the broker runs.
 func (c *Catalog) OnChange(fn func(name string)) { c.changed.Store(&fn) }
@@ -140,21 +144,34 @@ func (c *Catalog) notifyChanged(n *Entity) {
 	}
 }
 
-// Find returns the entity that an address names, and which of its queues. The
-// $management node of an entity is not the entity: it has requests, and no messages.
+// Find returns the queue, topic or subscription that an address names, and which of its
+// queues. An event hub is rejected: it has no messages.
 func (c *Catalog) Find(addr string) (*Entity, entity.SubQueue, error) {
+	n, p, err := c.lookup(addr)
+	if err != nil {
+		return nil, 0, err
+	}
+	if n.Kind == KindHub {
+		return nil, 0, fmt.Errorf("%w: %q is an event hub, not a queue or topic", ErrNotAllowed, n.Path)
+	}
+	return n, p.SubQueue, nil
+}
+
+// lookup returns the entity of any kind that an address names. The $management node of an
+// entity is not the entity: it has requests, and no messages.
+func (c *Catalog) lookup(addr string) (*Entity, entity.Path, error) {
 	p, err := entity.ParsePath(addr)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%w: %q: %w", ErrNotFound, addr, err)
+		return nil, p, fmt.Errorf("%w: %q: %w", ErrNotFound, addr, err)
 	}
 	if p.Management {
-		return nil, 0, fmt.Errorf("%w: %q takes requests and no messages", ErrNotAllowed, addr)
+		return nil, p, fmt.Errorf("%w: %q takes requests and no messages", ErrNotAllowed, addr)
 	}
 	n := c.Entity(p.Queue())
 	if n == nil {
-		return nil, 0, fmt.Errorf("%w: %q", ErrNotFound, addr)
+		return nil, p, fmt.Errorf("%w: %q", ErrNotFound, addr)
 	}
-	return n, p.SubQueue, nil
+	return n, p, checkHubPath(n, p)
 }
 
 // Entity returns the entity of that path, nil if there is none.
@@ -228,13 +245,13 @@ func Guarded(ctx context.Context) error {
 // create defines an entity in its shard and adds it to the catalog. It is called within
 // Change.
 func (c *Catalog) create(n *Entity, def *Definition) error {
-	if c.Entity(n.Path) != nil {
-		return fmt.Errorf("%w: %q", ErrExists, n.Path)
-	}
 	var topic *Definition
 	if n.Topic != nil {
 		topic = n.Topic.Definition()
-	} else if err := c.checkEntities(); err != nil {
+		if c.Entity(n.Path) != nil {
+			return fmt.Errorf("%w: %q", ErrExists, n.Path)
+		}
+	} else if err := c.checkNew(n.Path); err != nil {
 		return err
 	}
 	def.Created = c.clock.Now().UTC()
@@ -259,6 +276,14 @@ func (c *Catalog) create(n *Entity, def *Definition) error {
 	c.mu.Unlock()
 	c.observer.Changed(n)
 	return nil
+}
+
+// checkNew rejects a queue, topic or hub that exists, or would be one too many.
+func (c *Catalog) checkNew(name string) error {
+	if n := c.Entity(name); n != nil {
+		return fmt.Errorf("%w: %q is a %s", ErrExists, n.Path, n.Kind)
+	}
+	return c.checkEntities()
 }
 
 // redefine makes a changed definition durable and then effective. It is called within

@@ -32,7 +32,10 @@ func (nobody) Removed(*Entity) {}
 type testCatalog struct{ *Catalog }
 
 // start runs a catalog on one shard until the test ends.
-func start(t testing.TB) testCatalog {
+func start(t testing.TB) testCatalog { return startWith(t, nil) }
+
+// startWith is start for a catalog that can have event hubs.
+func startWith(t testing.TB, logs Logs) testCatalog {
 	t.Helper()
 	w, err := wal.Open(vfs.NewMem(), wal.Options{SegmentSize: 1 << 20})
 	if err != nil {
@@ -42,7 +45,7 @@ func start(t testing.TB) testCatalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Open([]*queueserver.Shard{s}, s.Clock(), slog.New(slog.DiscardHandler), nobody{})
+	c, err := Open([]*queueserver.Shard{s}, logs, s.Clock(), slog.New(slog.DiscardHandler), nobody{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 // and rules, and the queues that a message is sent to.
 //
 // An entity (entity.go) has a definition that is immutable. A change creates a new one
-// (queues.go, topics.go, rules.go, policies.go), which is durable in the Store (store.go)
+// (queues.go, topics.go, rules.go, policies.go, hubs.go), which is durable in the Store (store.go)
 // before it is visible. What a sender needs is compiled once, when the definition
 // changes, and read through an atomic pointer: the rules of a topic (routes.go), the
 // classifier of a policy. Send turns a batch into one operation of a shard (send.go).
@@ -18,6 +18,8 @@
 //  3. The shard of an entity is chosen when it is created, by the hash of its name, and
 //     never computed again: Entity.Shard counts.
 //  4. A definition is not visible before it is durable.
+//  5. The log of an event hub (Logs) exists before the definition that names it is durable,
+//     and until that definition is removed.
 //
 // # Concurrency
 //

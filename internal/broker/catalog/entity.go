@@ -22,6 +22,7 @@ const (
 	KindQueue        Kind = "queue"
 	KindTopic        Kind = "topic"
 	KindSubscription Kind = "subscription"
+	KindHub          Kind = "hub"
 )
 
 // Pause suspends sending or receiving. No message is lost; consumers stay attached and
@@ -38,6 +39,8 @@ type Definition struct {
 	Queue        *entity.Queue        `json:"queue,omitempty"`
 	Topic        *entity.Topic        `json:"topic,omitempty"`
 	Subscription *entity.Subscription `json:"subscription,omitempty"`
+	Hub          *entity.Hub          `json:"hub,omitempty"`
+	Log          string               `json:"log,omitempty"` // of a hub: the name of the log with its events
 	Paused       Pause                `json:"paused,omitzero"`
 	Created      time.Time            `json:"created"`
 	Updated      time.Time            `json:"updated"`
@@ -48,17 +51,18 @@ type Definition struct {
 	Classified     int64 `json:"classified,omitzero"`
 
 	// Properties are those of the queue or subscription as a queue; of a topic, those of
-	// the queue for its scheduled messages. They are derived, not stored.
+	// the queue for its scheduled messages; of a hub, those that it shares with queues. They
+	// are derived, not stored.
 	Properties entity.Queue `json:"-"`
 	// Classifier is the compiled policy. It is replaced only with the policy.
 	Classifier *Classifier `json:"-"`
 }
 
-// Entity is a queue, topic or subscription. Only its definition changes.
+// Entity is a queue, topic, subscription or event hub. Only its definition changes.
 type Entity struct {
 	Kind  Kind
 	Path  string             // as its creator spelled it
-	Shard *queueserver.Shard // that has its messages
+	Shard *queueserver.Shard // that has its messages; of a hub, its definition only
 	ID    queueserver.ID
 	Topic *Entity // of a subscription
 
@@ -108,6 +112,9 @@ func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*poli
 			Status:                              t.Status,
 			AutoDeleteOnIdle:                    t.AutoDeleteOnIdle,
 		}.WithDefaults()
+	case KindHub:
+		h := d.Hub
+		d.Properties = entity.Queue{Name: h.Name, MaxMessageSizeInKilobytes: h.MaxMessageSizeInKilobytes, Status: h.Status}.WithDefaults()
 	}
 	return d.derivePolicy(before, parse)
 }
@@ -153,7 +160,8 @@ func decodeDefinition(b []byte) (*Definition, error) {
 	}
 	ok := d.Kind == KindQueue && d.Queue != nil ||
 		d.Kind == KindTopic && d.Topic != nil ||
-		d.Kind == KindSubscription && d.Subscription != nil
+		d.Kind == KindSubscription && d.Subscription != nil ||
+		d.Kind == KindHub && d.Hub != nil && d.Log != ""
 	if !ok {
 		return nil, fmt.Errorf("%w: a %q without its properties", ErrInvalid, d.Kind)
 	}

@@ -25,7 +25,7 @@ func CheckBatch(batch []*message.Message) error {
 	return nil
 }
 
-// checkEntities rejects one more queue or topic at the limit.
+// checkEntities rejects one more queue, topic or hub at the limit.
 func (c *Catalog) checkEntities() error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -39,7 +39,7 @@ func (c *Catalog) checkEntities() error {
 		}
 	}
 	if n >= limits.Entities {
-		return fmt.Errorf("%w: there are %d queues and topics, which is the most there can be", ErrQuota, n)
+		return fmt.Errorf("%w: there are %d queues, topics and event hubs, which is the most there can be", ErrQuota, n)
 	}
 	return nil
 }

@@ -122,10 +122,13 @@ func (c *Catalog) Paused(addr string) (Pause, error) {
 // kind returns the entity of that name if it is of that kind.
 func (c *Catalog) kind(name string, k Kind) (*Entity, error) {
 	n := c.Entity(name)
-	if n == nil || n.Kind != k {
-		return nil, fmt.Errorf("%w: %s %q", ErrNotFound, k, name)
+	switch {
+	case n != nil && n.Kind == k:
+		return n, nil
+	case n != nil && (k == KindHub || n.Kind == KindHub):
+		return nil, fmt.Errorf("%w: %s %q: it is a %s", ErrNotFound, k, name, n.Kind)
 	}
-	return n, nil
+	return nil, fmt.Errorf("%w: %s %q", ErrNotFound, k, name)
 }
 
 // checkTarget rejects forwarding to an entity that does not exist, unless the target is
@@ -138,8 +141,12 @@ func (c *Catalog) checkTarget(before, to string) error {
 	if err != nil {
 		return Invalid(err)
 	}
-	if c.Entity(p.Entity) == nil {
+	n := c.Entity(p.Entity)
+	switch {
+	case n == nil:
 		return fmt.Errorf("%w: the auto forwarding destination entity %q does not exist", ErrInvalid, to)
+	case n.Kind == KindHub:
+		return fmt.Errorf("%w: the auto forwarding destination entity %q is an event hub; it has to be a queue or topic", ErrInvalid, to)
 	}
 	return nil
 }

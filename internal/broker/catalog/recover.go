@@ -54,7 +54,9 @@ func (c *Catalog) recoverShard(s *queueserver.Shard) error {
 	return nil
 }
 
-func order(k Kind) int { return slices.Index([]Kind{KindQueue, KindTopic, KindSubscription}, k) }
+func order(k Kind) int {
+	return slices.Index([]Kind{KindQueue, KindTopic, KindHub, KindSubscription}, k)
+}
 
 // leaveOut keeps a subscription for when its topic is created again. The topic is lost
 // only if a repair of the journal has dropped its definition.

@@ -34,7 +34,7 @@ func FuzzRequest(f *testing.F) {
 	seed(wire.Result("messages", codec.List(wire.Result("message", codec.Binary((&message.Draft{Body: []byte("x")}).Encode(nil))))))
 	seed(wire.Result("rule-name", codec.String("r"), "rule-description", wire.Result("correlation-filter", wire.Result("properties", wire.Result("a", codec.Double(1))))))
 
-	b, err := broker.Open(nil, slog.New(slog.DiscardHandler)) // has no entities, which is all that can be said
+	b, err := broker.Open(nil, nil, slog.New(slog.DiscardHandler)) // has no entities, which is all that can be said
 	if err != nil {
 		f.Fatal(err)
 	}

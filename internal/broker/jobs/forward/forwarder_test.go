@@ -36,7 +36,7 @@ func start(t *testing.T) (*catalog.Catalog, *jobs.Runner) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := catalog.Open([]*queueserver.Shard{s}, s.Clock(), slog.New(slog.DiscardHandler), nobody{})
+	c, err := catalog.Open([]*queueserver.Shard{s}, nil, s.Clock(), slog.New(slog.DiscardHandler), nobody{})
 	if err != nil {
 		t.Fatal(err)
 	}

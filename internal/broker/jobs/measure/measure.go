@@ -111,7 +111,7 @@ func (m *Measuring) Objectives(ctx context.Context, addr string) (Objectives, er
 func (m *Measuring) All(ctx context.Context) []Objectives {
 	var ns []*catalog.Entity
 	for _, n := range m.catalog.Entities() {
-		if n.Kind != catalog.KindTopic {
+		if n.Kind == catalog.KindQueue || n.Kind == catalog.KindSubscription {
 			ns = append(ns, n)
 		}
 	}

@@ -87,7 +87,7 @@ func start(t *testing.T) *rig {
 	}
 	r := &rig{t: t}
 	s.Engine.Manual().SetJournal(watched{w, r})
-	if r.Catalog, err = catalog.Open([]*queueserver.Shard{s}, s.Clock(), log, r); err != nil {
+	if r.Catalog, err = catalog.Open([]*queueserver.Shard{s}, nil, s.Clock(), log, r); err != nil {
 		t.Fatal(err)
 	}
 	r.r = New(r, jobs.New(), log)

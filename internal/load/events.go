@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/objective"
+)
+
+// Settings of a run on an event hub that differ from those on a queue: batches are
+// large, so few of them are under way.
+const (
+	hubBatch  = 100
+	hubWindow = 32
+	hubCredit = 10_000
+)
+
+// newEventTemplate prepares events, which have no header.
+func newEventTemplate(run uint64, k kind, size int) *messageTemplate {
+	d := message.Draft{Body: newBody(run, k, size)}
+	return &messageTemplate{size: size, levels: [][]byte{d.Encode(nil)}}
+}
+
+// partitionReader is a link that reads one partition.
+type partitionReader struct {
+	left    uint32 // credit the broker has left
+	count   uint32 // deliveries received
+	partial []byte // the incomplete delivery, if it consists of several frames
+}
+
+// eventReader is a connection that reads partitions of an event hub. Events are settled
+// when they come.
+type eventReader struct {
+	*conn
+	run    *run
+	credit uint32
+	links  []partitionReader // by their handles
+
+	known   uint64 // events of this run since the last report
+	foreign uint64 // events of other runs
+	latency objective.Histogram
+}
+
+// newEventReader attaches to those partitions whose turn it is among all connections.
+func (r *run) newEventReader(c *conn, credit, turn int) (*eventReader, error) {
+	in := &eventReader{conn: c, run: r, credit: uint32(credit)}
+	from := "@latest"
+	if r.cfg.Mode == Receive || r.cfg.Backlog > 0 {
+		from = "-1"
+	}
+	for p := turn; p < r.cfg.Partitions; p += r.cfg.Receivers {
+		node := fmt.Sprintf("%s/ConsumerGroups/$Default/Partitions/%d", r.cfg.Hub, p)
+		c.send(&frame.Attach{
+			Name: r.linkName("reader"), Handle: uint32(len(in.links)), Role: frame.Receiver,
+			SenderSettleMode: frame.SenderMixed,
+			Source:           &frame.Source{Address: node, Filter: startFilter(from)},
+			Target:           &frame.Target{Address: node},
+		})
+		in.links = append(in.links, partitionReader{})
+		if err := c.flush(); err != nil {
+			return nil, err
+		}
+		if err := c.awaitAttach(); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// startFilter is the filter that makes a reader start behind an offset.
+func startFilter(offset string) []byte {
+	const name = "apache.org:selector-filter:string"
+	b, at := codec.BeginMap(nil)
+	b = codec.AppendSymbol(b, name)
+	b = codec.AppendSymbol(append(b, 0), name) // 0 begins a described value
+	b = codec.AppendString(b, "amqp.annotation.x-opt-offset > '"+offset+"'")
+	return codec.EndMap(b, at, 1)
+}
+
+// work receives until the connection's context ends, which is why it returns.
+func (in *eventReader) work() error {
+	for {
+		if err := in.handle(); err != nil {
+			return err
+		}
+		in.topUp()
+		if err := in.flush(); err != nil {
+			return err
+		}
+		if err := in.read(); err != nil {
+			return err
+		}
+	}
+}
+
+// topUp grants credit on the links that have used up half of it.
+func (in *eventReader) topUp() {
+	for i := range in.links {
+		l := &in.links[i]
+		if l.left > in.credit/2 {
+			continue
+		}
+		l.left = in.credit
+		in.send(&frame.Flow{
+			NextIncomingID: in.nextIn, HasNextIncomingID: true,
+			IncomingWindow: 1<<31 - 1, OutgoingWindow: 1<<31 - 1,
+			Handle: uint32(i), HasHandle: true,
+			DeliveryCount: l.count, HasDeliveryCount: true,
+			LinkCredit: in.credit, HasLinkCredit: true,
+		})
+	}
+}
+
+// handle takes what the broker sent.
+func (in *eventReader) handle() error {
+	now := in.run.since()
+	for {
+		code, fields, payload, ok, err := in.next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			in.run.out.Add(in.known)
+			in.known = 0
+			return nil
+		}
+		if code == frame.CodeTransfer {
+			in.transfer(&fields, payload, now)
+		} else if err := refusal(code, &fields); err != nil {
+			return err
+		}
+		if fields.Err() != nil {
+			return fields.Err()
+		}
+	}
+}
+
+func (in *eventReader) transfer(fields *codec.Reader, payload []byte, now time.Duration) {
+	var t frame.Transfer
+	if t.Decode(fields); fields.Err() != nil || int(t.Handle) >= len(in.links) {
+		return
+	}
+	in.nextIn++
+	l := &in.links[t.Handle]
+	if len(l.partial) == 0 {
+		l.count++
+		l.left--
+	}
+	if t.More || len(l.partial) > 0 {
+		l.partial = append(l.partial, payload...)
+		if t.More {
+			return
+		}
+		payload = l.partial
+	}
+	k, sent, ok := readBody(payload, in.run.number, in.run.cfg.Size)
+	l.partial = l.partial[:0]
+	if !ok {
+		in.foreign++
+		return
+	}
+	if k == kindPlain {
+		in.latency.Record(now - sent)
+	}
+	in.known++
+}
+
+func (in *eventReader) measured() (*objective.Histogram, uint64) { return &in.latency, in.foreign }
