@@ -14,11 +14,14 @@ import (
 	"github.com/triagemq/triagemq/internal/azure/wire"
 )
 
+// anyRight is what a grant of any kind has: senders ask for the partitions too.
+const anyRight access.Rights = 0
+
 // readOperation tells about a hub or a partition. At the node of the namespace the request
 // names the hub; the Go SDK sends no body.
 func (c *links) readOperation() azure.Operation {
 	return azure.Operation{
-		Needs:   access.Listen,
+		Needs:   anyRight,
 		AnyBody: true,
 		Entity:  func(k *azure.Call) string { return k.Property(names.ReadName) },
 		Begin:   c.beginRead,

@@ -10,7 +10,6 @@ import (
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/streamserver"
 )
 
 const (
@@ -58,6 +57,7 @@ func (r *receiver) run(o broker.EventReaderOptions) {
 	position := int64(from.Position())
 	r.c.Do(func() { r.opened(from, position, nil) })
 	if err := r.read(from); r.ctx.Err() == nil && !errors.Is(err, broker.ErrReaderClosed) {
+		// Behind the last chunk, which may still be sent.
 		r.c.Post(azure.Event{To: r, Kind: eventEnded, Err: err})
 	}
 }
@@ -73,8 +73,12 @@ func (r *receiver) read(from *broker.EventReader) error {
 		if err := from.Wait(r.ctx); err != nil {
 			return err
 		}
+		h, err := r.c.broker.HubInfo(r.path)
+		if err != nil {
+			return err
+		}
 		size := r.c.share() / 2
-		charge := int64(max(size, int(r.c.broker.MaxBatch(r.path))))
+		charge := max(int64(size), h.MaxMessageSizeInKilobytes<<10)
 		if err := r.c.take(r.ctx, charge); err != nil {
 			return err
 		}
@@ -123,7 +127,7 @@ type chunkWriter struct {
 }
 
 // write hands the events of batches to the connection.
-func (w *chunkWriter) write(batches []streamserver.Batch) error {
+func (w *chunkWriter) write(batches []broker.EventBatch) error {
 	left := 0 // about how many bytes the events have that were not written
 	for i := range batches {
 		left += len(batches[i].Raw) + batches[i].Count*eventOverhead

@@ -203,7 +203,11 @@ func (r *receiver) Check() error {
 	if err := r.c.Require(access.Listen, r.path); err != nil {
 		return err
 	}
-	return r.c.broker.CanReceiveEvents(r.path)
+	h, err := r.c.broker.HubInfo(r.path)
+	if err == nil && !h.Status.CanReceive() {
+		err = broker.ErrDisabled
+	}
+	return err
 }
 
 func (r *receiver) Transfer(*endpoint.Incoming)   {}
