@@ -5,7 +5,6 @@ package eventhubs
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
@@ -92,27 +91,6 @@ func (s *sender) unpack(in *endpoint.Incoming) (broker.Events, error) {
 		e.Producer = &broker.Producer{ID: s.producer.ID, Epoch: s.producer.Epoch, Seq: seq}
 	}
 	return e, nil
-}
-
-// maxSpare is the largest buffer that is kept for reuse.
-const maxSpare = 256 << 10
-
-// spare has the buffers of batches that are stored.
-var spare sync.Pool
-
-// buffer returns an empty buffer for n bytes.
-func buffer(n int) []byte {
-	if b, ok := spare.Get().(*[]byte); ok && cap(*b) >= n {
-		return (*b)[:0]
-	}
-	return make([]byte, 0, n)
-}
-
-// recycle takes back the buffer of a batch that is durable or was refused.
-func recycle(b []byte) {
-	if cap(b) <= maxSpare {
-		spare.Put(&b)
-	}
 }
 
 // Handle answers a delivery, when the broker has made it durable.
