@@ -105,6 +105,10 @@ func TestHubLifecycle(t *testing.T) {
 	if got := logs.all(); len(got) != 1 || got[0] != want {
 		t.Errorf("after the update logs are %+v, want %+v", got, want)
 	}
+	h.PartitionCount = 0
+	if got, err := c.UpdateHub(t.Context(), h); err != nil || got.PartitionCount != 8 {
+		t.Errorf("an update without a number of partitions: %+v, %v, want 8 of them", got, err)
+	}
 	h.PartitionCount = 7
 	if _, err := c.UpdateHub(t.Context(), h); !errors.Is(err, ErrInvalid) {
 		t.Errorf("shrinking: %v, want %v", err, ErrInvalid)
