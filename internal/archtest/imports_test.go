@@ -159,7 +159,7 @@ var pkgRules = map[string]pkgRule{
 	"machine/machinetest": {may: []string{"machine"}},
 
 	// A broker without a wire, for tests.
-	"brokertest": {may: []string{"broker", "monitor", "queueserver", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
+	"brokertest": {may: []string{"broker", "hubs", "monitor", "queueserver", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
 	// Callers with different rights, for the tests of access control.
 	"access/accesstest": {may: []string{"access", "entity"}},

@@ -24,6 +24,7 @@ type Broker struct {
 	*catalog.Catalog
 
 	shards     []*queueserver.Shard
+	logs       HubLogs      // nil if there are no event hubs
 	clock      *clock.Clock // the shards'
 	log        *slog.Logger
 	runner     *jobs.Runner
@@ -38,8 +39,8 @@ type Broker struct {
 
 // Open returns a broker over recovered shards, and the logs of event hubs, if there are
 // any. Run must be called to forward messages and to delete idle entities.
-func Open(shards []*queueserver.Shard, logs catalog.Logs, log *slog.Logger) (*Broker, error) {
-	b := &Broker{shards: shards, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
+func Open(shards []*queueserver.Shard, logs HubLogs, log *slog.Logger) (*Broker, error) {
+	b := &Broker{shards: shards, logs: logs, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
 	var err error
 	if b.Catalog, err = catalog.Open(shards, logs, b.clock, log, (*entityObserver)(b)); err != nil {
 		return nil, err

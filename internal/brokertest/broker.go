@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/hubs"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/monitor"
@@ -73,9 +74,13 @@ func Open(ctx context.Context, disk vfs.FS, o queueserver.Options) (*Broker, err
 		}
 		all = append(all, s)
 	}
-	opened, err := broker.Open(all, nil, slog.New(slog.DiscardHandler))
+	logs := hubs.New(disk, hubs.Options{Journal: wal.Options{SegmentSize: segmentSize}}, slog.New(slog.DiscardHandler))
+	opened, err := broker.Open(all, logs, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the broker: %w", err), w.Close())
+	}
+	if err := logs.Load(ctx, opened.HubLogSettings()); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the event hubs: %w", err), logs.Close(), w.Close())
 	}
 	b := &Broker{Broker: opened, journal: w}
 	upper, stopUpper := context.WithCancel(ctx)
@@ -86,6 +91,7 @@ func Open(ctx context.Context, disk vfs.FS, o queueserver.Options) (*Broker, err
 	for _, s := range all {
 		b.layer(&b.upper, upper, s.Run)
 	}
+	b.layer(&b.upper, upper, logs.Run)
 	b.layer(&b.upper, upper, opened.Run)
 	return b, nil
 }

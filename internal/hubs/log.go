@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
@@ -21,6 +22,8 @@ type hubLog struct {
 	wal  *wal.WAL
 	hub  *streamserver.Hub
 
+	damaged atomic.Uint64 // events that cannot be read
+
 	stop context.CancelCauseFunc // nil while it does not run; guarded by Set.mu
 	done chan struct{}           // closed when it has stopped; guarded by Set.mu
 }
@@ -35,11 +38,17 @@ func (s *Set) open(ctx context.Context, name string, set streamserver.Settings) 
 	if s.opts.Wrap != nil {
 		seen = s.opts.Wrap(name, j)
 	}
-	h, err := streamserver.Open(ctx, seen, 0, set, s.opts.Hub)
-	if err != nil {
+	l := &hubLog{name: name, wal: j}
+	opts := s.opts.Hub
+	opts.OnDamage = func(d streamserver.Damage) {
+		l.damaged.Add(uint64(d.Count))
+		s.log.Error("events are damaged and left out", "file", root+"/"+name,
+			"partition", d.Partition, "first", d.First, "events", d.Count, "err", d.Err)
+	}
+	if l.hub, err = streamserver.Open(ctx, seen, 0, set, opts); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	return &hubLog{name: name, wal: j, hub: h}, nil
+	return l, nil
 }
 
 // close closes a log that never ran.

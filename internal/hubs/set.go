@@ -177,13 +177,19 @@ func (s *Set) Names() []string {
 	return slices.Sorted(maps.Keys(s.logs))
 }
 
-// Stats returns what the journal of a log holds; false if it is not open.
-func (s *Set) Stats(name string) (wal.Stats, bool) {
+// Stats is what a log holds.
+type Stats struct {
+	wal.Stats
+	Damaged uint64 // events that were found to be damaged since the start
+}
+
+// Stats returns what a log holds; false if it is not open.
+func (s *Set) Stats(name string) (Stats, bool) {
 	s.mu.Lock()
 	l := s.logs[name]
 	s.mu.Unlock()
 	if l == nil || l.err != nil {
-		return wal.Stats{}, false
+		return Stats{}, false
 	}
-	return l.wal.Stats(), true
+	return Stats{l.wal.Stats(), l.damaged.Load()}, true
 }

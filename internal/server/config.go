@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -17,10 +18,14 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/hubs"
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/server/connlimit"
+	"github.com/triagemq/triagemq/internal/streamserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -156,6 +161,17 @@ func (c Config) shard() queueserver.Options {
 	return queueserver.Options{
 		CacheBytes:    int(c.Storage.CacheSize),
 		SnapshotAfter: uint64(c.Storage.SnapshotAfter),
+	}
+}
+
+// hubs are the settings of the logs of event hubs.
+func (c Config) hubs(shared *clock.Clock, log *slog.Logger) hubs.Options {
+	return hubs.Options{
+		Journal: c.wal(),
+		Hub:     streamserver.Options{Clock: shared},
+		Wrap: func(name string, j journal.Journal) journal.Journal {
+			return &disk{Journal: j, log: log.With("file", name)}
+		},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/hubs"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
@@ -60,6 +61,7 @@ type built struct {
 	wal    *wal.WAL
 	clock  *clock.Clock
 	shards []*queueserver.Shard
+	hubs   *hubs.Set
 	broker *broker.Broker
 	hooks  *webhook.Sender
 	front  *frontend
@@ -91,7 +93,7 @@ func open(ctx context.Context, cfg Config, log *slog.Logger) (*built, error) {
 			return nil, r.err
 		}
 		r.b.front.close()
-		return nil, errors.Join(context.Cause(ctx), r.b.wal.Close())
+		return nil, errors.Join(context.Cause(ctx), r.b.close())
 	case <-time.After(cfg.Grace.Std()):
 		return nil, fmt.Errorf("%w within %v: the store is still being opened", ErrUnfinished, cfg.Grace.Std())
 	}
@@ -108,9 +110,17 @@ func recoverFrom(ctx context.Context, cfg Config, log *slog.Logger) (*built, err
 	}
 	b := &built{cfg: cfg, log: log, wal: j}
 	if err := b.build(ctx); err != nil {
-		return nil, errors.Join(err, j.Close())
+		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
+}
+
+// close closes the journals of a broker that never ran.
+func (b *built) close() error {
+	if b.hubs == nil {
+		return b.wal.Close()
+	}
+	return errors.Join(b.hubs.Close(), b.wal.Close())
 }
 
 // build makes the layers on the journal, bottom up.
@@ -124,8 +134,12 @@ func (b *built) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if b.broker, err = broker.Open(b.shards, nil, log); err != nil {
+	b.hubs = hubs.New(cfg.FS, cfg.hubs(b.clock, log), log)
+	if b.broker, err = broker.Open(b.shards, b.hubs, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
+	}
+	if err := b.hubs.Load(ctx, b.broker.HubLogSettings()); err != nil {
+		return fmt.Errorf("recover the event hubs: %w", err)
 	}
 	if !cfg.trusting() {
 		b.broker.RequireLongKeys()
@@ -157,6 +171,7 @@ func (b *built) serve(ctx context.Context) error {
 	s := lifecycle.New(ctx)
 	runJournal(s, b.wal)
 	s.Go("shards", runAll(b.shards, b.log))
+	s.Go("hubs", b.hubs.Run)
 	s.Go("clock", watchClock(b.clock, b.review, b.log))
 	s.Go("webhooks", b.hooks.Run)
 	s.Go("broker", b.broker.Run)

@@ -42,6 +42,15 @@ func (h *Hub) OpenReader(ctx context.Context, o ReaderOptions) (*Reader, error) 
 	return nil, errors.ErrUnsupported
 }
 
+// Wait returns when Next would return without waiting. The reader holds no bodies
+// meanwhile: a caller charges what Next may take after Wait, and thousands of readers at
+// the end of their partitions cost next to nothing.
+func (r *Reader) Wait(ctx context.Context) error { return errors.ErrUnsupported }
+
+// Position returns the number of the next event that the reader has not returned; that of
+// a reader which begins at the end is what the next event will have.
+func (r *Reader) Position() stream.SeqNo { return 0 }
+
 // Next returns the next batches, together up to about maxBytes but at least one. It
 // waits until there is something. What it returns is valid until the next call.
 func (r *Reader) Next(ctx context.Context, maxBytes int) ([]Batch, error) {
@@ -51,5 +60,7 @@ func (r *Reader) Next(ctx context.Context, maxBytes int) ([]Batch, error) {
 // End returns the last durable event of the partition, as of the last call of Next.
 func (r *Reader) End() (last stream.SeqNo, at time.Time) { return -1, time.Time{} }
 
-// Close ends the reader. A call of Next that waits returns ErrClosed.
+// Close ends the reader. A call of Next or Wait that waits returns ErrClosed. It does not
+// block, and a second call does nothing. A reader that is opened after it does not meet
+// this one any more.
 func (r *Reader) Close() {}

@@ -91,6 +91,7 @@ type scratch struct {
 	found       []report
 	reply       frame.Disposition
 	send        frame.Transfer
+	settled     settledHead
 }
 
 // NewMachine makes the machine of a peer that connected just now.

@@ -108,8 +108,12 @@ func (c *Catalog) UpdateHub(ctx context.Context, h entity.Hub) (entity.Hub, erro
 		def.Hub = &h
 		// The definition is first: a log that is opened by it gets the partitions that it
 		// does not have yet.
-		if err := c.redefine(n, def); err != nil || def.LogSettings() == before {
+		if err := c.redefine(n, def); err != nil {
 			return err
+		}
+		c.notifyChanged(n) // groups may be gone, or the hub disabled
+		if def.LogSettings() == before {
+			return nil
 		}
 		if c.logs == nil {
 			return nil
@@ -260,8 +264,15 @@ func (c *Catalog) changeGroups(ctx context.Context, hub string, g entity.Consume
 			return err
 		}
 		sortGroups(h.ConsumerGroups)
+		fewer := len(h.ConsumerGroups) < len(def.Hub.ConsumerGroups)
 		def.Hub = &h
-		return c.redefine(n, def)
+		if err := c.redefine(n, def); err != nil {
+			return err
+		}
+		if fewer {
+			c.notifyChanged(n) // for the readers of the group that was deleted
+		}
+		return nil
 	})
 }
 
