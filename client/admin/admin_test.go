@@ -56,6 +56,13 @@ func TestDefinitionsAreComplete(t *testing.T) {
 		{admin.PolicyState{}, broker.PolicyState{}},
 		{admin.DryRun{}, broker.DryRun{}},
 		{admin.Pool{}, broker.Pool{}},
+		{admin.Hub{}, entity.Hub{}},
+		{admin.ConsumerGroup{}, entity.ConsumerGroup{}},
+		{admin.HubRuntime{}, broker.HubRuntime{}},
+		{admin.GroupRuntime{}, broker.GroupRuntime{}},
+		{admin.PartitionRuntime{}, broker.PartitionRuntime{}},
+		{admin.ReaderRuntime{}, broker.ReaderRuntime{}},
+		{admin.EventFlow{}, broker.EventFlow{}},
 	} {
 		ours, theirs := fields(reflect.TypeOf(c.ours)), fields(reflect.TypeOf(c.theirs))
 		if !slices.Equal(ours, theirs) {
