@@ -11,16 +11,21 @@
 # A suite that needs something which is missing and cannot be installed is named
 # as not run; with CI=true that is a failure. So is a Go suite that skips all of its
 # tests, because the kernel does not let it mount a file system, say.
+#
+# Suites that mostly wait run beside each other, $SUITES_AT_ONCE of them (3); the output
+# of each is shown when it ends.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+running=() # suites that run beside others, by their process group
+cleanup() {
+	for group in "${!running[@]}"; do kill -- "-$group" 2>/dev/null; done
+	rm -rf "$logs"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
 readonly cannot_run=77 # exit status of a run.sh whose needs cannot be met
-
-total_passed=0
-total_failed=0
-summary=()
 
 # count LOG PATTERN: how many lines match.
 count() { grep -cE -- "$2" "$1" || true; }
@@ -30,15 +35,18 @@ count() { grep -cE -- "$2" "$1" || true; }
 finish() {
 	local passed=${2:-0} failed=${3:-0}
 	if (($4 != 0 && failed == 0)); then failed=1; fi
-	total_passed=$((total_passed + passed))
-	total_failed=$((total_failed + failed))
-	summary+=("$1: $passed passed, $failed failed")
+	result "$1" "$passed" "$failed" "$1: $passed passed, $failed failed"
 }
 
 not_run() { # SUITE REASON
-	summary+=("$1: not run: $2")
-	if [[ ${CI:-} == true ]]; then total_failed=$((total_failed + 1)); fi
+	local failed=0
+	if [[ ${CI:-} == true ]]; then failed=1; fi
+	result "$1" 0 "$failed" "$1: not run: $2"
 }
+
+# result SUITE PASSED FAILED TEXT: for the summary. A file, because suites that run
+# beside others are processes of their own.
+result() { printf '%d\t%d\t%s, %d s\n' "$2" "$3" "$4" "$((SECONDS - started))" >>"$logs/results"; }
 
 # go_tests SUITE DIR ARGS...: shows the packages as they finish, and what failed.
 go_tests() {
@@ -94,8 +102,8 @@ python_tests() { # SUITE DIR
 # install PACKAGES...: from the distribution, where we may.
 install() {
 	if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then return 1; fi
-	(apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@") >"$logs/apt" 2>&1 ||
-		{ tail -n 5 "$logs/apt"; return 1; }
+	(flock 9 && apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@") \
+		>"$logs/apt" 2>&1 9>"$logs/apt.lock" || { tail -n 5 "$logs/apt"; return 1; }
 }
 
 # own_runner SUITE DIR: its last line of the common form counts.
@@ -111,14 +119,24 @@ own_runner() {
 	finish "$1" "$(awk '{print $1}' <<<"${line:-0}")" "$(awk '{print $3 + 0}' <<<"${line:-0 0 0}")" "$status"
 }
 
+# Packages that have no goroutine and may not import sync, context or net, which
+# internal/archtest checks: the race detector has nothing to find in them. Their callers
+# are tested with it.
+pure=(./internal/queue/... ./internal/filter/... ./internal/policy/... ./internal/objective ./internal/ordering)
+
+# Packages with files named *_race_test.go: with the race detector their tests play
+# fewer rounds.
+shortened=(./internal/journal/... ./internal/engine ./internal/queueserver ./internal/servicebus ./internal/sim)
+
 run_suite() {
-	local suite=$1 dir=test/$1
+	local suite=$1 dir=test/$1 started=$SECONDS
 	echo "== $suite"
 	if [[ $suite == unit ]]; then
 		# shellcheck disable=SC2046 # one argument for each package
-		go_tests unit . -race -shuffle=on -timeout 30m $(go list ./... | grep -v "^$(go list -m)/test/")
-		# What has fewer rounds with the race detector, in full.
-		go_tests unit/full . -shuffle=on -timeout 30m ./internal/queue/... ./internal/journal/... ./internal/queueserver ./internal/sim
+		go_tests unit . -race -shuffle=on -timeout 30m \
+			$(go list ./... | grep -v "^$(go list -m)/test/" | grep -vxFf <(go list "${pure[@]}"))
+		started=$SECONDS
+		go_tests unit/full . -shuffle=on -timeout 30m "${pure[@]}" "${shortened[@]}"
 	elif [[ -x $dir/run.sh ]]; then
 		own_runner "$suite" "$dir"
 	elif [[ -f $dir/go.mod ]]; then
@@ -157,9 +175,38 @@ if [[ ${chosen[*]} != unit && -z ${TRIAGEMQ_BINARY:-} && -d cmd/triagemq ]]; the
 		export TRIAGEMQ_BINARY=$top/bin/triagemq
 	fi
 fi
-for suite in "${chosen[@]}"; do run_suite "$suite"; done
+
+# beside SUITE: whether it mostly waits, and measures nothing that others would disturb.
+beside() { [[ $1 == interop/* || $1 == crash || $1 == disk || $1 == limits || $1 == oldstore ]]; }
+
+# run_beside SUITES...: some at a time.
+run_beside() {
+	local suite
+	set -m # a process group for each, so that all of it can be stopped
+	for suite in "$@"; do
+		while ((${#running[@]} >= ${SUITES_AT_ONCE:-3})); do show_next; done
+		run_suite "$suite" >"$logs/output-${suite//\//-}" 2>&1 &
+		running[$!]=$suite
+	done
+	while ((${#running[@]} > 0)); do show_next; done
+	set +m
+}
+
+# show_next waits for the next suite that ends, and shows its output.
+show_next() {
+	local ended
+	wait -n -p ended "${!running[@]}"
+	cat "$logs/output-${running[ended]//\//-}"
+	unset 'running[ended]'
+}
+
+touch "$logs/results"
+together=()
+for suite in "${chosen[@]}"; do
+	if beside "$suite" && ((${#chosen[@]} > 1)); then together+=("$suite"); else run_suite "$suite"; fi
+done
+run_beside "${together[@]}"
 
 echo
-printf '%s\n' "${summary[@]}"
-echo "total: $total_passed passed, $total_failed failed"
-((total_failed == 0))
+cut -f 3 "$logs/results"
+awk -F '\t' '{ passed += $1; failed += $2 } END { printf "total: %d passed, %d failed\n", passed, failed; exit failed > 0 }' "$logs/results"

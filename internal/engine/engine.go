@@ -41,6 +41,11 @@ type Options struct {
 	// SnapshotAfter is how many bytes an engine writes at least between two
 	// snapshots; default 64 MiB.
 	SnapshotAfter uint64
+	// BodiesStay says that no body is ever moved: machines refer to many bodies by one
+	// Ref, and space is freed by segments in which nothing lives any more. There is then
+	// a snapshot for each segment that is written, or for each SnapshotAfter if that is
+	// less, so that a replay reads about one segment.
+	BodiesStay bool
 	// SnapshotStep is how many items one step of a snapshot visits; default 2,000.
 	SnapshotStep int
 	// VisitStep is how many items one step of an operation visits that is done in

@@ -71,6 +71,9 @@ func newEngine(ctx context.Context, j journal.Journal, claim journal.Claim, opts
 		live:       retention.NewLiveness(claim),
 		groupLimit: min(claim.MaxGroup/4, 1<<20),
 	}
+	if e.opts.BodiesStay {
+		e.opts.SnapshotAfter = min(e.opts.SnapshotAfter, claim.SegmentSize)
+	}
 	if e.opts.Go == nil {
 		e.opts.Go = func(_ journal.Shard, work func()) { e.work.Go(work) }
 	}

@@ -59,7 +59,8 @@ func (e *Engine) retention(l look) retention.State {
 		Quiet:       l.quiet,
 		Full:        l.full,
 	}
-	if u.Full {
+	u.Stay = e.opts.BodiesStay
+	if u.Full || u.Stay && u.Garbage >= u.Need() { // to look at all segments takes a while
 		kept := e.journal.Retained(e.claim)
 		compact := e.compactSegments(u.Log, kept)
 		u.Gain, u.Moved = e.live.Gain(max(e.durable, e.tail), kept, compact)
@@ -69,6 +70,9 @@ func (e *Engine) retention(l look) retention.State {
 
 // compactSegments returns the segments that a snapshot would move bodies out of.
 func (e *Engine) compactSegments(log journal.Usage, kept map[uint64]journal.RetainedSegment) map[uint64]bool {
+	if e.opts.BodiesStay {
+		return nil
+	}
 	movable := min(2*e.claim.SegmentSize, retention.Spare(log)/2/uint64(max(1, log.Keepers)))
 	return e.live.Sparse(e.tail, movable, kept)
 }

@@ -90,6 +90,11 @@ func (tx *Tx) Store(use journal.Use, raws [][]byte, refs []machine.Ref) error {
 // StoreOne is Store of one essential body.
 func (tx *Tx) StoreOne(raw []byte) (machine.Ref, error) { return tx.e.storeOne(raw) }
 
+// SameSegment reports whether two bodies are in one segment of the journal.
+func (tx *Tx) SameSegment(a, b machine.Ref) bool {
+	return tx.e.live.SegmentOf(a) == tx.e.live.SegmentOf(b)
+}
+
 // Retained reports whether a body without a reference is still where it was: its segment
 // was not given up.
 func (tx *Tx) Retained(ref machine.Ref) bool { return tx.e.live.Retains(ref) }

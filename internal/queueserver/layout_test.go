@@ -118,15 +118,15 @@ func TestDrainedStoreIsSmallInEveryLayout(t *testing.T) {
 		{"no entity", 4, func(*fleet) {}},
 		{"one entity, two shards", 2, func(f *fleet) {
 			r := f.shards[0]
-			f.through(r, r.define("q", minute), 4000)
+			f.through(r, r.define("q", minute), 4000/fewerBodies)
 		}},
 		{"one entity on the last of eight shards", 8, func(f *fleet) {
 			r := f.shards[7]
-			f.through(r, r.define("q", minute), 4000)
+			f.through(r, r.define("q", minute), 4000/fewerBodies)
 		}},
 		{"entities on some shards", 8, func(f *fleet) {
 			for i, r := range f.shards[:3] {
-				f.through(r, r.define(fmt.Sprint(i), minute), 1500)
+				f.through(r, r.define(fmt.Sprint(i), minute), 1500/fewerBodies)
 			}
 		}},
 		{"the last entity of a shard was deleted", 3, func(f *fleet) {
@@ -137,14 +137,14 @@ func TestDrainedStoreIsSmallInEveryLayout(t *testing.T) {
 				f.t.Fatal(err)
 			}
 			f.settle()
-			f.through(b, b.define("q", minute), 4000)
+			f.through(b, b.define("q", minute), 4000/fewerBodies)
 		}},
 		{"a restart in between", 4, func(f *fleet) {
 			r := f.shards[1]
 			id := r.define("q", minute)
-			f.through(r, id, 2000)
+			f.through(r, id, 2000/fewerBodies)
 			f.crash()
-			f.through(f.shards[1], id, 2000)
+			f.through(f.shards[1], id, 2000/fewerBodies)
 			f.crash()
 		}},
 	} {

@@ -4,5 +4,10 @@
 
 package queueserver
 
-// faultSeeds is how many games TestFaultsAtRandom plays.
-const faultSeeds = 10
+// These tests call the shards one after another: the race detector has little to
+// find in them, and all of them run in full without it.
+const (
+	faultSeeds   = 10
+	fewerBodies  = 4
+	fewerLayouts = 3
+)

@@ -4,7 +4,7 @@
 
 package sim
 
-const defaultSeeds = 30
+const defaultSeeds = 8
 
 // fewerTraces divides the traces that are compared.
 const fewerTraces = 10 // the race detector makes it slow

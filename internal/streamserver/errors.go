@@ -21,6 +21,8 @@ var (
 	ErrStopped = engine.ErrStopped
 	// ErrMoved means that another owner has claimed the hub's history.
 	ErrMoved = engine.ErrMoved
+	// ErrSettings means that a hub cannot be configured like that.
+	ErrSettings = errors.New("streamserver: impossible settings")
 )
 
 // Errors of appending.
@@ -31,9 +33,11 @@ var (
 	ErrTooLarge = engine.ErrTooLarge
 	// ErrOutOfOrder means that the sequence number of a producer is neither the next one
 	// nor that of a batch it sent shortly before.
-	ErrOutOfOrder = errors.New("streamserver: sequence number of the producer is out of order")
+	ErrOutOfOrder = stream.ErrOutOfOrder
 	// ErrProducerStolen means that the producer id is used with a higher epoch.
-	ErrProducerStolen = errors.New("streamserver: producer id is used with a higher epoch")
+	ErrProducerStolen = stream.ErrProducerStolen
+	// ErrCount means that a batch has no events, or too many.
+	ErrCount = errors.New("streamserver: impossible number of events in a batch")
 )
 
 // Errors of readers.

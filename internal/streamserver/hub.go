@@ -4,12 +4,13 @@ package streamserver
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/stream"
 )
 
@@ -20,10 +21,27 @@ type Settings struct {
 	RetainBytes int64         // how much each partition keeps at most; 0 is unbounded
 }
 
+// maxPartitions bounds what a history can make an engine hold. The service has 1,024.
+const maxPartitions = 1 << 14
+
+func (s Settings) check() error {
+	if s.Partitions < 1 || s.Partitions > maxPartitions || s.RetainFor < 0 || s.RetainBytes < 0 {
+		return fmt.Errorf("%w: %+v", ErrSettings, s)
+	}
+	return nil
+}
+
+func (s Settings) retention() stream.Retention {
+	return stream.Retention{For: s.RetainFor, Bytes: uint64(s.RetainBytes)}
+}
+
 // Options tune a hub; the zero value is useful.
 type Options struct {
 	// Mailbox is how many operations may wait; default 65,536.
 	Mailbox int
+	// SnapshotAfter is how many bytes are written at least between two snapshots; default,
+	// and at most, a segment of the journal.
+	SnapshotAfter uint64
 	// Go runs work of the engine beside its goroutine. Default: on a goroutine that Run
 	// waits for. A caller that steps a hub by hand decides here when it runs.
 	Go func(s journal.Shard, work func())
@@ -37,27 +55,105 @@ type Options struct {
 	OnDamage func(Damage)
 }
 
-// Damage says which events of a partition cannot be read.
-type Damage struct {
-	Partition int
-	First     stream.SeqNo
-	Count     int64
-	Err       error
+func (o Options) engine() engine.Options {
+	return engine.Options{
+		Mailbox:       o.Mailbox,
+		SnapshotAfter: o.SnapshotAfter,
+		BodiesStay:    true,
+		Go:            o.Go,
+		Clock:         o.Clock,
+		Monotonic:     o.Monotonic,
+	}
 }
 
-// Hub is one event hub on an engine of its own. All methods may be called from any
-// goroutine.
+// Hub is one event hub on an engine of its own. All its methods may be called from any
+// goroutine. Of its fields, the engine's goroutine owns all but damages.
 type Hub struct {
 	*engine.Engine
+	tx  *engine.Tx
+	eff machine.Effects
+	set Settings // those in force; there may be more partitions
+
+	partitions []*partition
+	missing    bool         // some of the partitions that are wanted are not there
+	touched    []*partition // appended to in the open group
+	ends       engine.Held[end]
+	answers    engine.Held[*Reader]
+
+	storing  storing
+	fullTick time.Time // when expired events were last looked for on a full disk
+	damages  damages
 }
 
 // Open claims the history of a hub and replays it. An empty history becomes a hub with
-// the given settings; one that is there is configured to them. The caller then calls
-// Run, or Step by hand.
+// the given settings; one that is there is configured to them, but for partitions that
+// it has more. The caller then calls Run, or Step by hand.
 func Open(ctx context.Context, j journal.Journal, shard journal.Shard, set Settings, opts Options) (*Hub, error) {
-	return nil, errors.ErrUnsupported
+	if err := set.check(); err != nil {
+		return nil, err
+	}
+	h := &Hub{set: set, damages: damages{report: opts.OnDamage}}
+	_, err := engine.Open(ctx, j, []journal.Shard{shard}, opts.engine(), func(e *engine.Engine, tx *engine.Tx) engine.Host {
+		h.Engine, h.tx = e, tx
+		return (*host)(h)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // Configure changes the settings and returns when that is durable. Partitions may be
 // added, never removed.
-func (h *Hub) Configure(ctx context.Context, set Settings) error { return errors.ErrUnsupported }
+func (h *Hub) Configure(ctx context.Context, set Settings) error {
+	if err := set.check(); err != nil {
+		return err
+	}
+	return h.do(ctx, func(tx *engine.Tx) error {
+		if n := len(h.partitions); set.Partitions < n {
+			return fmt.Errorf("%w: %d partitions are fewer than the %d that there are", ErrSettings, set.Partitions, n)
+		}
+		h.configure(set)
+		return nil
+	})
+}
+
+func (h *Hub) configure(set Settings) {
+	h.set = set
+	h.missing = true
+	h.addPartitions()
+	for _, p := range h.partitions {
+		p.m.Retain(set.retention())
+		h.tick(p)
+	}
+}
+
+// do has fn run on the engine's goroutine and returns its error when everything that it
+// did, and has seen, is durable.
+func (h *Hub) do(ctx context.Context, fn func(tx *engine.Tx) error) error {
+	t := &task{fn: fn, done: make(chan error, 1)}
+	if err := h.SubmitReserved(t); err != nil {
+		return err
+	}
+	select {
+	case err := <-t.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// task is a command made of a function, for what is not on the hot path.
+type task struct {
+	fn   func(tx *engine.Tx) error
+	done chan error
+}
+
+// Apply implements [engine.Command].
+func (t *task) Apply(tx *engine.Tx) { tx.Reply(t, t.fn(tx)) }
+
+// Fail implements [engine.Command].
+func (t *task) Fail(err error) { t.done <- err }
+
+// Reply implements [engine.Replier].
+func (t *task) Reply(err error) { t.done <- err }

@@ -4,9 +4,9 @@ package streamserver
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/stream"
 )
 
@@ -20,26 +20,62 @@ type PartitionInfo struct {
 	Readers     []ReaderInfo
 }
 
-// Flow counts events since the hub was opened.
-type Flow struct {
-	Events, Bytes uint64
-	Rate          float64 // events a second, lately
-}
-
 // ReaderInfo is one reader.
 type ReaderInfo struct {
 	Group, Name string
 	Epoch       *int64
 	Next        stream.SeqNo // the next event that it has not got
 	LagEvents   int64
-	LagTime     time.Duration // age of that event; 0 at the end
+	LagTime     time.Duration // about the age of that event; 0 at the end
 	Since       time.Time     // when it was opened
 }
 
 // Partition returns the state of a partition.
-func (h *Hub) Partition(ctx context.Context, p int) (PartitionInfo, error) {
-	return PartitionInfo{}, errors.ErrUnsupported
+func (h *Hub) Partition(ctx context.Context, number int) (PartitionInfo, error) {
+	var info PartitionInfo
+	err := h.do(ctx, func(tx *engine.Tx) error {
+		p, err := h.partition(number)
+		if err == nil {
+			info = p.info(tx.Now())
+		}
+		return err
+	})
+	if err != nil {
+		return PartitionInfo{}, err
+	}
+	return info, nil
 }
 
 // Info returns the state of all partitions, in order.
-func (h *Hub) Info(ctx context.Context) ([]PartitionInfo, error) { return nil, errors.ErrUnsupported }
+func (h *Hub) Info(ctx context.Context) ([]PartitionInfo, error) {
+	var infos []PartitionInfo
+	err := h.do(ctx, func(tx *engine.Tx) error {
+		for _, p := range h.partitions {
+			infos = append(infos, p.info(tx.Now()))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return infos, nil
+}
+
+// info describes the partition as it is when the open group is durable.
+func (p *partition) info(now time.Time) PartitionInfo {
+	i := PartitionInfo{
+		Partition: p.number,
+		First:     p.m.First(), Last: p.m.Next() - 1,
+		LastTime: p.m.Latest(),
+		Bytes:    p.m.Bytes(),
+		In:       p.in.flow(now), Out: p.out.flow(now),
+	}
+	for _, r := range p.readers() {
+		x := ReaderInfo{Group: r.opts.Group, Name: r.opts.Name, Epoch: r.opts.Epoch, Next: max(r.seen, i.First), Since: r.sinceAt}
+		if x.LagEvents = int64(i.Last + 1 - x.Next); x.LagEvents > 0 {
+			x.LagTime = max(0, now.Sub(time.UnixMilli(p.m.TimeOf(x.Next))))
+		}
+		i.Readers = append(i.Readers, x)
+	}
+	return i
+}

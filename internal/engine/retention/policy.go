@@ -23,6 +23,10 @@ import "github.com/triagemq/triagemq/internal/journal"
 // shards writes T: after it the third is at most T until T + A more bytes have come.
 // So snapshots never trigger each other, and an idle broker comes to rest.
 //
+// If bodies are not moved, garbage counts only where it can be freed: it must also be the
+// bytes of segments in which nothing lives, and how much of the rest is dead does not
+// matter.
+//
 // While the disk is full a snapshot is paid for out of the reserve, and the only
 // thing that counts is what it frees. C is S and the bodies that it moves:
 //
@@ -50,7 +54,8 @@ type State struct {
 	Log         journal.Usage
 	Quiet       bool   // the shard has written nothing for a while
 	Full        bool   // the disk is full
-	Gain        uint64 // while it is: the bytes that a snapshot frees
+	Stay        bool   // bodies are not moved
+	Gain        uint64 // if it is, or if they are not: the bytes that a snapshot frees
 	Moved       uint64 // and those of the bodies that it moves
 }
 
@@ -60,15 +65,26 @@ func (u State) ShouldSnapshot() bool {
 		cost := u.Size + u.Moved
 		return u.Gain >= cost+max(cost/8, u.After/64) && u.Log.Available >= cost+cost/8
 	}
-	after := u.After
-	if u.Quiet {
-		after = min(after/8, 2*u.SegmentSize)
+	after, need := u.after(), u.Need()
+	garbage := u.Garbage >= need
+	if u.Stay {
+		garbage = garbage && u.Gain >= need
+	} else {
+		garbage = garbage && u.Written > 2*u.Live+after
 	}
-	need := max(after, 2*u.Size)
-	return u.Own >= need ||
-		u.Garbage >= need && u.Written > 2*u.Live+after ||
+	return u.Own >= need || garbage ||
 		u.Log.HeldBack >= 2*u.Log.Reserved/ReservedSnapshots+after
 }
+
+func (u State) after() uint64 {
+	if u.Quiet {
+		return min(u.After/8, 2*u.SegmentSize)
+	}
+	return u.After
+}
+
+// Need is how many bytes a snapshot must gain, while the disk is not full.
+func (u State) Need() uint64 { return max(u.after(), 2*u.Size) }
 
 // ReservedSnapshots is how many snapshots fit into what is reserved.
 const ReservedSnapshots = 2

@@ -162,7 +162,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	told, refused := 0, 0
-	for seed := range uint64(300) {
+	for seed := range uint64(fullDisks) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		mem := vfs.NewMem()
 		fault := vfs.NewFault(mem)

@@ -172,7 +172,7 @@ func TestGoldenStoreCrashesWhileItIsOpened(t *testing.T) {
 			}
 			fault := vfs.NewFault(disk)
 			fault.Before(func(op vfs.Op, _ string) error {
-				for seed := range uint64(4) {
+				for seed := range uint64(crashWays) {
 					if !changes(op) {
 						break
 					}

@@ -7,7 +7,13 @@ package wal
 // Nothing in these tests runs at the same time as anything else, so that the race
 // detector has little to find: with it there are fewer.
 const (
-	crashPoints = 2_000
-	restarts    = 30
-	resizes     = 9
+	crashPoints = 400
+	restarts    = 8
+	resizes     = 27
+	crashWays   = 1
+	fullDisks   = 40
+	idleSends   = 60
 )
+
+// diskSizes are the disks that segments must fit.
+var diskSizes = []int64{60 << 20}

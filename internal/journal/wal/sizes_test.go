@@ -12,4 +12,13 @@ const (
 	// resizes is how many of the calls that change the size of segments crash: one
 	// in so many.
 	resizes = 1
+	// crashWays is in how many ways each call of the golden store's recovery crashes.
+	crashWays = 4
+	// fullDisks is how many disks run full once.
+	fullDisks = 300
+	// idleSends is how many records of 1 MiB a store takes before it rests.
+	idleSends = 400
 )
+
+// diskSizes are the disks that segments must fit.
+var diskSizes = []int64{60 << 20, 200 << 20, 500 << 20}

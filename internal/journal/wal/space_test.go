@@ -318,7 +318,7 @@ func TestDiskThatHasLessThanItSays(t *testing.T) {
 // all the same.
 func TestSegmentsFitTheDisk(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int64{60 << 20, 200 << 20, 500 << 20} {
+	for _, size := range diskSizes {
 		disk := vfs.NewMem()
 		disk.SetSize(size)
 		w, err := Open(disk, Options{})
@@ -631,8 +631,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 		}
 		record := string(make([]byte, 1<<20)) // zeros take no memory
 		var last journal.Position
-		const sends = 400
-		for i := range uint64(sends) {
+		for i := range uint64(idleSends) {
 			w.Reserve(c, i<<19)
 			at, err := sendOne(w, c, record)
 			for errors.Is(err, journal.ErrBusy) {
@@ -645,7 +644,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 			last = at
 			synctest.Wait()
 		}
-		if got := w.Stats(); got.Available < (sends-1)<<19 {
+		if got := w.Stats(); got.Available < (idleSends-1)<<19 {
 			t.Errorf("%+v: less than is reserved", got)
 		}
 		w.Reserve(c, 0)
@@ -689,7 +688,7 @@ func TestIdleStoreIsNotWritten(t *testing.T) {
 			synctest.Wait()
 			record := string(make([]byte, 1<<20)) // zeros take no memory
 			var last journal.Position
-			for range 200 {
+			for range idleSends / 2 {
 				at, err := sendOne(w, c, record)
 				for errors.Is(err, journal.ErrBusy) {
 					synctest.Wait()

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/machine"
+)
+
+// Batch is where one batch of events is.
+type Batch struct {
+	First SeqNo       // number of its first event
+	At    int64       // when it was enqueued, in milliseconds since 1970
+	Body  machine.Ref // the batch as it came
+	Count uint32      // events in it
+}
+
+// End returns the number behind the last event.
+func (b *Batch) End() SeqNo { return b.First + SeqNo(b.Count) }
+
+// Block is a run of batches whose places are in the journal and not in memory.
+type Block struct {
+	First, End SeqNo // of its events; End is behind the last
+	From, To   int64 // times of its first and its last batch, in milliseconds
+	// Bodies is those of all its batches, which are in one segment of the journal: the
+	// place of the first, and the size of all of them.
+	Bodies machine.Ref
+	// Index is where the places of the batches are: see DecodeIndex.
+	Index machine.Ref
+}
+
+// blockOf returns the block that a run of batches makes.
+func blockOf(batches []Batch, index machine.Ref) Block {
+	first, last := &batches[0], &batches[len(batches)-1]
+	b := Block{
+		First: first.First, End: last.End(),
+		From: first.At, To: last.At,
+		Bodies: machine.Ref{At: first.Body.At}, Index: index,
+	}
+	for i := range batches {
+		b.Bodies.Size += batches[i].Body.Size
+	}
+	return b
+}
+
+// bytes is what the block counts toward the size of its partition.
+func (b *Block) bytes() uint64 { return uint64(b.Bodies.Size) }
+
+// blocks are the sealed blocks of a partition, oldest first. They come at the end and
+// go at the beginning.
+type blocks struct {
+	all  []Block
+	head int // those before it are gone
+}
+
+func (b *blocks) list() []Block { return b.all[b.head:] }
+
+func (b *blocks) len() int { return len(b.all) - b.head }
+
+func (b *blocks) push(x Block) { b.all = append(b.all, x) }
+
+// drop removes the oldest one.
+func (b *blocks) drop() {
+	if b.head++; b.head >= 64 && b.head > len(b.all)/2 {
+		b.all = append(b.all[:0], b.all[b.head:]...)
+		b.head = 0
+	}
+}
+
+// holding returns the first block with events at seq or behind; len if there is none.
+func (b *blocks) holding(seq SeqNo) int {
+	i, _ := slices.BinarySearchFunc(b.list(), seq, func(x Block, seq SeqNo) int {
+		if x.End <= seq {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// since returns the first block with a batch of that time or later; len if there is
+// none.
+func (b *blocks) since(ms int64) int {
+	i, _ := slices.BinarySearchFunc(b.list(), ms, func(x Block, ms int64) int {
+		if x.To < ms {
+			return -1
+		}
+		return 1
+	})
+	return i
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/stream"
+)
+
+// fetch is what a reader reads with, on its own goroutine. Its slices are used again and
+// again.
+type fetch struct {
+	next stream.SeqNo // the next event that was not returned
+	// since leaves out batches before a time, in milliseconds, up to an event. It is where
+	// the partition ended when the reader was opened: a start is a position, not a filter.
+	since      int64
+	sinceUntil stream.SeqNo
+
+	block stream.Block   // whose batches are in index
+	index []stream.Batch // of a sealed block
+	raw   []byte         // of an index, as it is stored
+	freed machine.Ref    // a body or index that was freed when it was read last
+
+	events uint64 // what was returned since the last question
+	bytes  uint64
+
+	chosen []stream.Batch // those that are read
+	reads  []journal.Read
+	bodies []byte // space for all of them
+	out    []Batch
+}
+
+// load reads the batches of an answer. It returns none if they are to be asked for again,
+// or are lost.
+func (r *Reader) load(ctx context.Context, maxBytes int) ([]Batch, error) {
+	f, batches := &r.fetch, r.answer.batches
+	if r.answer.sealed {
+		var err error
+		if batches, err = r.loadIndex(ctx); batches == nil {
+			return nil, err
+		}
+	}
+	f.choose(batches, r.answer.end, maxBytes)
+	if len(f.chosen) == 0 {
+		return nil, nil
+	}
+	f.prepare()
+	r.hub.Read(ctx, f.reads)
+	return r.collect(ctx)
+}
+
+// loadIndex returns the batches of a sealed block.
+func (r *Reader) loadIndex(ctx context.Context) ([]stream.Batch, error) {
+	f, block := &r.fetch, r.answer.block
+	if f.block == block {
+		return f.index, nil
+	}
+	f.block = stream.Block{}
+	read := []journal.Read{{At: journal.Position(block.Index.At), Buf: slices.Grow(f.raw[:0], journal.RecordSize(int(block.Index.Size)+1))}}
+	r.hub.Read(ctx, read)
+	f.raw = read[0].Buf
+	raw, err := engine.Body(&read[0])
+	if err == nil {
+		f.index, err = stream.DecodeIndex(raw, block, f.index[:0])
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			f.raw = nil // the journal may be writing to it
+			return nil, context.Cause(ctx)
+		}
+		return nil, f.unreadable(r, block.Index, block.First, block.End, fmt.Errorf("index: %w", err))
+	}
+	f.block = block
+	return f.index, nil
+}
+
+// choose selects the batches that are read.
+func (f *fetch) choose(batches []stream.Batch, end stream.SeqNo, maxBytes int) {
+	f.chosen = f.chosen[:0]
+	size := 0
+	for _, b := range batches[stream.Holding(batches, f.next):] {
+		if b.End() > end || len(f.chosen) > 0 && size+int(b.Body.Size) > maxBytes {
+			break
+		}
+		if b.At < f.since && b.First < f.sinceUntil {
+			f.next = b.End()
+			continue
+		}
+		size += int(b.Body.Size)
+		f.chosen = append(f.chosen, b)
+	}
+}
+
+// prepare makes reads of the batches that were chosen.
+func (f *fetch) prepare() {
+	space := func(b *stream.Batch) int { return journal.RecordSize(int(b.Body.Size) + 1) }
+	size := 0
+	for i := range f.chosen {
+		size += space(&f.chosen[i])
+	}
+	if cap(f.bodies) < size {
+		f.bodies = make([]byte, size)
+	}
+	f.reads = f.reads[:0]
+	from := 0
+	for i := range f.chosen {
+		to := from + space(&f.chosen[i])
+		f.reads = append(f.reads, journal.Read{At: journal.Position(f.chosen[i].Body.At), Buf: f.bodies[from:from:to]})
+		from = to
+	}
+}
+
+// collect returns what was read.
+func (r *Reader) collect(ctx context.Context) ([]Batch, error) {
+	f := &r.fetch
+	clear(f.out)
+	f.out = f.out[:0]
+	for i := range f.reads {
+		b := &f.chosen[i]
+		raw, err := engine.Body(&f.reads[i])
+		if err == nil && len(raw) != int(b.Body.Size) {
+			err = fmt.Errorf("%w: %d bytes instead of %d", journal.ErrCorrupt, len(raw), b.Body.Size)
+		}
+		if err != nil && ctx.Err() != nil {
+			f.bodies = nil // the journal may be writing to it
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			if len(f.out) > 0 {
+				break // the next call looks at it again
+			}
+			return nil, f.unreadable(r, b.Body, b.First, b.End(), err)
+		}
+		skip := max(0, f.next-b.First)
+		f.out = append(f.out, Batch{First: b.First, Count: int(b.Count), At: time.UnixMilli(b.At), Raw: raw, Skip: int(skip)})
+		f.next = b.End()
+		f.events += uint64(b.Count) - uint64(skip)
+		f.bytes += uint64(len(raw))
+	}
+	return f.out, nil
+}
+
+// unreadable decides about events that could not be read. What retention has freed is
+// asked for again: the engine knows what is the oldest event by now. If it still says that
+// they are there, or the bytes are damaged, they are lost, and the reader goes on behind
+// them. Any other error is the reader's.
+func (f *fetch) unreadable(r *Reader, ref machine.Ref, first, end stream.SeqNo, err error) error {
+	switch {
+	case errors.Is(err, journal.ErrFreed) && f.freed != ref:
+		f.freed = ref
+		return nil
+	case errors.Is(err, journal.ErrFreed), errors.Is(err, journal.ErrCorrupt), errors.Is(err, stream.ErrIndex):
+		r.hub.damages.add(Damage{Partition: r.opts.Partition, First: first, Count: int64(end - first), Err: err})
+		f.next = max(f.next, end)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamserver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
+)
+
+// The kinds of record that are the host's. They are on disk and never change. 3 to 10 are
+// the engine's and those of other hosts.
+const kindPartition = 11 // number of a partition that is new
+
+var errRecord = errors.New("streamserver: malformed record")
+
+// host is a hub as its engine sees it. Its parts are the partitions, by their units.
+type host Hub
+
+func (h *host) hub() *Hub { return (*Hub)(h) }
+
+// Effects implements [engine.Host].
+func (h *host) Effects() *machine.Effects { return &h.eff }
+
+// Replay implements [engine.Host].
+func (h *host) Replay(kind byte, in *machine.Reader, r *engine.Recovery) error {
+	if kind != kindPartition {
+		return fmt.Errorf("%w: unknown kind %d", errRecord, kind)
+	}
+	p, err := h.replayed(in)
+	if p != nil {
+		r.Add(p.unit)
+	}
+	return err
+}
+
+// ReplayPart implements [engine.Host].
+func (h *host) ReplayPart(in *machine.Reader, r *engine.Recovery) error {
+	p, err := h.replayed(in)
+	if p != nil {
+		r.AddPart(p.unit)
+	}
+	return err
+}
+
+// replayed makes the partition that a record is about; nil if it is there, which it is
+// only if records are missing.
+func (h *host) replayed(in *machine.Reader) (*partition, error) {
+	n := int(in.UpTo(maxPartitions - 1))
+	if in.Bad() || in.Len() > 0 {
+		return nil, errRecord
+	}
+	if n < len(h.partitions) && h.partitions[n] != nil {
+		return nil, nil
+	}
+	return h.hub().newPartition(n), nil
+}
+
+// ReplayMark implements [engine.Host].
+func (h *host) ReplayMark(uint64) {}
+
+// ReplayMissing implements [engine.Host]: the partition is made anew.
+func (h *host) ReplayMissing(unit uint64) {
+	if unit >= firstUnit && unit < firstUnit+maxPartitions {
+		h.set.Partitions = max(h.set.Partitions, int(unit-firstUnit)+1)
+	}
+}
+
+// Recovered implements [engine.Host].
+func (h *host) Recovered() error {
+	h.missing = len(h.partitions) < h.set.Partitions
+	for _, p := range h.partitions {
+		if p == nil {
+			h.missing = true
+			continue
+		}
+		p.end, p.endAt = p.m.Next(), millis(p.m.Latest())
+	}
+	h.set.Partitions = max(h.set.Partitions, len(h.partitions))
+	return nil
+}
+
+// Parts implements [engine.Host].
+func (h *host) Parts() []uint64 {
+	var parts []uint64
+	for _, p := range h.partitions {
+		parts = append(parts, p.unit.ID)
+	}
+	return parts
+}
+
+// Mark implements [engine.Host].
+func (h *host) Mark() uint64 { return 0 }
+
+// Units implements [engine.Host].
+func (h *host) Units(part uint64) []*engine.Unit {
+	return []*engine.Unit{h.partitions[part-firstUnit].unit}
+}
+
+// WritePart implements [engine.Host].
+func (h *host) WritePart(part uint64) {
+	h.eff.Uint(part - firstUnit)
+	h.eff.End()
+}
+
+// Moved implements [engine.Host]: nothing ever is.
+func (h *host) Moved([]machine.Ref) {}
+
+// BeginStep implements [engine.Host]. On a full disk what has expired goes first, without
+// the delay that usually saves records.
+func (h *host) BeginStep() {
+	s := h.hub()
+	s.addPartitions()
+	if now := s.tx.Now(); s.tx.Full() && now.Sub(s.fullTick) >= time.Second {
+		s.fullTick = now
+		for _, p := range s.partitions {
+			s.tick(p)
+		}
+	}
+}
+
+// Tick implements [engine.Host].
+func (h *host) Tick(u *engine.Unit) { h.hub().tick(u.Owner.(*partition)) }
+
+// Serve implements [engine.Host].
+func (h *host) Serve() {}
+
+// Serving implements [engine.Host].
+func (h *host) Serving() bool { return false }
+
+// Commit implements [engine.Host].
+func (h *host) Commit() {}
+
+// Appended implements [engine.Host].
+func (h *host) Appended(at journal.Position) {
+	for i, p := range h.touched {
+		p.touched = false
+		h.ends.Hold(h.tx, at, end{p, p.m.Next(), millis(p.m.Latest()), p.arrived})
+		h.touched[i] = nil
+	}
+	h.touched = h.touched[:0]
+}
+
+// Durable implements [engine.Host].
+func (h *host) Durable(p engine.Permit) { h.Release(p) }
+
+// Release implements [engine.Host].
+func (h *host) Release(p engine.Permit) {
+	s := h.hub()
+	h.ends.Advance(p, nil)
+	if h.ends.Ready() > 0 {
+		ends := h.ends.Release(p)
+		for _, e := range ends {
+			s.advance(e)
+		}
+		clear(ends)
+		h.ends.Reuse(ends)
+	}
+	if h.answers.Ready() > 0 {
+		readers := h.answers.Release(p)
+		for _, r := range readers {
+			r.deliver()
+		}
+		clear(readers)
+		h.answers.Reuse(readers)
+	}
+}
+
+// Drain implements [engine.Host].
+func (h *host) Drain() {}
+
+// Stopped implements [engine.Host].
+func (h *host) Stopped(err error) {
+	for _, p := range h.partitions {
+		if p != nil {
+			p.dismiss(err)
+		}
+	}
+}
+
+// millis returns a time in milliseconds; 0 is none.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamserver
+
+import (
+	"context"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/stream"
+)
+
+// Producer is an idempotent producer of one partition: a batch that it sends twice is
+// stored once. Its Seq is the number of the first event of a batch.
+type Producer = stream.Producer
+
+// OpenProducer begins an idempotent producer. What is asked may be nil, and a negative
+// number in it is none; what is missing is assigned. The result has the number of the
+// last event that the producer has published: its next one is one higher.
+func (h *Hub) OpenProducer(ctx context.Context, partition int, asked *Producer) (got Producer, err error) {
+	want := Producer{ID: -1, Epoch: -1, Seq: -1}
+	if asked != nil {
+		want = *asked
+	}
+	var opened Producer
+	err = h.do(ctx, func(tx *engine.Tx) error {
+		p, err := h.partition(partition)
+		if err != nil {
+			return err
+		}
+		if tx.Full() {
+			return ErrDiskFull
+		}
+		tx.WriteAs(p.unit)
+		opened, err = p.m.OpenProducer(want, &h.eff)
+		h.changed(p)
+		return err
+	})
+	if err != nil {
+		return Producer{}, err
+	}
+	return opened, nil
+}
