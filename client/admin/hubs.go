@@ -14,66 +14,56 @@ type HubEntity struct {
 	Runtime    HubRuntime `json:"runtime"`
 }
 
-// HubRuntime is what an event hub is like now.
+// HubRuntime is what an event hub is like now. In and Out count since the broker has
+// opened the hub.
 type HubRuntime struct {
 	Unavailable string     `json:"unavailable,omitzero"` // why the events cannot be reached
 	Events      int64      `json:"events"`               // that are retained
 	SizeInBytes int64      `json:"sizeInBytes"`
-	In          EventFlow  `json:"in"`
-	Out         EventFlow  `json:"out"`
+	In          flow       `json:"in"`
+	Out         flow       `json:"out"`
 	Readers     int        `json:"readers"`
 	LastEvent   *time.Time `json:"lastEvent,omitempty"` // when the last one came; nil without any
 	Created     time.Time  `json:"createdAt"`
 	Updated     time.Time  `json:"updatedAt"`
 	Accessed    time.Time  `json:"accessedAt"`
 
-	Groups     []GroupRuntime     `json:"groups"`
+	// Groups are all consumer groups, and what their readers show of them.
+	Groups []struct {
+		Name       string  `json:"name"`
+		Readers    int     `json:"readers"`
+		Partitions int     `json:"partitions"` // that have a reader
+		LagEvents  int64   `json:"lagEvents"`  // in these partitions together
+		LagSeconds float64 `json:"lagSeconds"` // age of the oldest event that was not read in these
+	} `json:"groups"`
 	Partitions []PartitionRuntime `json:"partitions,omitempty"` // not in lists
 }
 
-// EventFlow counts events since the broker has opened the hub.
-type EventFlow struct {
+// flow counts events.
+type flow = struct {
 	Events    uint64  `json:"events"`
 	Bytes     uint64  `json:"bytes"`
 	PerSecond float64 `json:"perSecond"` // events, lately
 }
 
-// GroupRuntime is what the readers of a consumer group show of it.
-type GroupRuntime struct {
-	Name       string  `json:"name"`
-	Readers    int     `json:"readers"`
-	Partitions int     `json:"partitions"` // that have a reader
-	LagEvents  int64   `json:"lagEvents"`  // in these partitions together
-	LagSeconds float64 `json:"lagSeconds"` // age of the oldest event that was not read in these
-}
-
 // PartitionRuntime is what a partition is like now. An empty one has First = Last+1.
 type PartitionRuntime struct {
-	ID          string          `json:"id"`
-	First       int64           `json:"firstSequenceNumber"`
-	Last        int64           `json:"lastSequenceNumber"`
-	LastEvent   *time.Time      `json:"lastEvent,omitempty"` // when the last one came; nil without any
-	SizeInBytes int64           `json:"sizeInBytes"`
-	In          EventFlow       `json:"in"`
-	Out         EventFlow       `json:"out"`
-	Readers     []ReaderRuntime `json:"readers"`
-}
-
-// ReaderRuntime is a reader of a partition.
-type ReaderRuntime struct {
-	Group      string    `json:"group"`
-	Name       string    `json:"name"`
-	Epoch      *int64    `json:"epoch,omitempty"` // nil is none
-	Next       int64     `json:"nextSequenceNumber"`
-	LagEvents  int64     `json:"lagEvents"`
-	LagSeconds float64   `json:"lagSeconds"`
-	Since      time.Time `json:"since"`
-}
-
-// GroupEntity is a consumer group: what it was defined as, and what its readers show.
-type GroupEntity struct {
-	Definition ConsumerGroup `json:"definition"`
-	Runtime    GroupRuntime  `json:"runtime"`
+	ID          string     `json:"id"`
+	First       int64      `json:"firstSequenceNumber"`
+	Last        int64      `json:"lastSequenceNumber"`
+	LastEvent   *time.Time `json:"lastEvent,omitempty"` // when the last one came; nil without any
+	SizeInBytes int64      `json:"sizeInBytes"`
+	In          flow       `json:"in"`
+	Out         flow       `json:"out"`
+	Readers     []struct {
+		Group      string    `json:"group"`
+		Name       string    `json:"name"`
+		Epoch      *int64    `json:"epoch,omitempty"` // nil is none
+		Next       int64     `json:"nextSequenceNumber"`
+		LagEvents  int64     `json:"lagEvents"`
+		LagSeconds float64   `json:"lagSeconds"`
+		Since      time.Time `json:"since"`
+	} `json:"readers"`
 }
 
 // Hubs returns all event hubs by name, without their partitions.
@@ -102,24 +92,26 @@ func (c *Client) DeleteHub(ctx context.Context, name string) error {
 	return c.remove(ctx, "delete hub", name, path("hubs", name))
 }
 
-// Groups returns the consumer groups of an event hub by name, $Default among them.
-func (c *Client) Groups(ctx context.Context, hub string) ([]GroupEntity, error) {
-	return list[GroupEntity](ctx, c, "list consumer groups of", hub, path("hubs", hub, "groups"))
+// groupEntity is a consumer group in an answer.
+type groupEntity struct {
+	Definition ConsumerGroup `json:"definition"`
 }
 
-// Group returns a consumer group.
-func (c *Client) Group(ctx context.Context, hub, name string) (GroupEntity, error) {
-	return get[GroupEntity](ctx, c, "show consumer group", hub+"/"+name, path("hubs", hub, "groups", name))
-}
-
-// CreateGroup adds a consumer group; [client.ErrExists] if there is one of that name.
-func (c *Client) CreateGroup(ctx context.Context, hub string, g ConsumerGroup) (GroupEntity, error) {
-	return put[GroupEntity](ctx, c, http.MethodPost, "create consumer group", hub+"/"+g.Name, path("hubs", hub, "groups"), g)
+// Groups returns the consumer groups of an event hub by name, $Default among them. How far
+// they are behind is in the runtime of the hub.
+func (c *Client) Groups(ctx context.Context, hub string) ([]ConsumerGroup, error) {
+	found, err := list[groupEntity](ctx, c, "list consumer groups of", hub, path("hubs", hub, "groups"))
+	groups := make([]ConsumerGroup, len(found))
+	for i, g := range found {
+		groups[i] = g.Definition
+	}
+	return groups, err
 }
 
 // PutGroup creates a consumer group or replaces its definition.
-func (c *Client) PutGroup(ctx context.Context, hub string, g ConsumerGroup) (GroupEntity, error) {
-	return put[GroupEntity](ctx, c, http.MethodPut, "put consumer group", hub+"/"+g.Name, path("hubs", hub, "groups", g.Name), g)
+func (c *Client) PutGroup(ctx context.Context, hub string, g ConsumerGroup) (ConsumerGroup, error) {
+	made, err := put[groupEntity](ctx, c, http.MethodPut, "put consumer group", hub+"/"+g.Name, path("hubs", hub, "groups", g.Name), g)
+	return made.Definition, err
 }
 
 // DeleteGroup removes a consumer group; $Default stays.

@@ -13,23 +13,23 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// Hub is an event hub: what it was defined as, and what it is like now.
-type Hub struct {
+// HubEntity is an event hub: what it was defined as, and what it is like now.
+type HubEntity struct {
 	Definition entity.Hub        `json:"definition"`
 	Runtime    broker.HubRuntime `json:"runtime"`
 }
 
-// Group is a consumer group of an event hub: what it was defined as, and what its readers
+// GroupEntity is a consumer group of an event hub: what it was defined as, and what its readers
 // show.
-type Group struct {
+type GroupEntity struct {
 	Definition entity.ConsumerGroup `json:"definition"`
 	Runtime    broker.GroupRuntime  `json:"runtime"`
 }
 
 // hubView completes a definition with what the broker knows about the moment.
-func hubView(c *call, h entity.Hub) (Hub, error) {
+func hubView(c *call, h entity.Hub) (HubEntity, error) {
 	rt, err := c.Broker.HubRuntime(c.Context(), h.Name)
-	return Hub{h, rt}, err
+	return HubEntity{h, rt}, err
 }
 
 func hubAnswer(c *call, h entity.Hub, err error) (any, error) {
@@ -44,10 +44,10 @@ func (a *api) hubRoutes() []route {
 	return []route{
 		{
 			method: http.MethodGet, path: "/hubs", id: "listHubs", right: access.Manage,
-			summary: "List event hubs by name. Their partitions are left out.", query: listQuery, result: list[Hub]{},
+			summary: "List event hubs by name. Their partitions are left out.", query: listQuery, result: list[HubEntity]{},
 			handle: func(c *call) (any, error) {
 				return page(c, c.Broker.Hubs(), func(h entity.Hub) string { return h.Name },
-					func(h entity.Hub) (Hub, error) {
+					func(h entity.Hub) (HubEntity, error) {
 						v, err := hubView(c, h)
 						v.Runtime.Partitions = nil
 						return v, err
@@ -56,7 +56,7 @@ func (a *api) hubRoutes() []route {
 		},
 		{
 			method: http.MethodPost, path: "/hubs", id: "createHub", right: access.Manage, status: http.StatusCreated,
-			summary: "Create an event hub with its consumer groups; 409 if something has that name.", body: entity.Hub{}, result: Hub{},
+			summary: "Create an event hub with its consumer groups; 409 if something has that name.", body: entity.Hub{}, result: HubEntity{},
 			handle: func(c *call) (any, error) {
 				var h entity.Hub
 				if err := c.decode(&h, limits.Body); err != nil {
@@ -68,7 +68,7 @@ func (a *api) hubRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: one, id: "getHub", right: access.Manage,
-			summary: "Show an event hub with its partitions, their readers, and how far consumer groups are behind.", result: Hub{},
+			summary: "Show an event hub with its partitions, their readers, and how far consumer groups are behind.", result: HubEntity{},
 			handle: func(c *call) (any, error) {
 				h, err := c.Broker.Hub(c.PathValue("hub"))
 				return hubAnswer(c, h, err)
@@ -77,11 +77,11 @@ func (a *api) hubRoutes() []route {
 		{
 			method: http.MethodPut, path: one, id: "putHub", right: access.Manage,
 			summary: "Create an event hub or replace its definition. Properties that are left out are reset to their defaults; partitions and consumer groups are kept. Partitions can be added, never removed.",
-			body:    entity.Hub{}, result: Hub{}, handle: putHub,
+			body:    entity.Hub{}, result: HubEntity{}, handle: putHub,
 		},
 		{
 			method: http.MethodPatch, path: one, id: "patchHub", right: access.Manage,
-			summary: "Change properties of an event hub, at once; null resets a property to its default.", body: entity.Hub{}, result: Hub{},
+			summary: "Change properties of an event hub, at once; null resets a property to its default.", body: entity.Hub{}, result: HubEntity{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Hub(c.PathValue("hub"))
 				if err != nil {
@@ -161,7 +161,7 @@ func (a *api) groupRoutes() []route {
 	return []route{
 		{
 			method: http.MethodGet, path: all, id: "listGroups", right: access.Manage,
-			summary: "List the consumer groups of an event hub by name, and how far they are behind.", query: listQuery, result: list[Group]{},
+			summary: "List the consumer groups of an event hub by name, and how far they are behind.", query: listQuery, result: list[GroupEntity]{},
 			handle: func(c *call) (any, error) {
 				groups, err := c.Broker.ConsumerGroups(c.PathValue("hub"))
 				if err != nil {
@@ -172,12 +172,12 @@ func (a *api) groupRoutes() []route {
 					return nil, err
 				}
 				return page(c, groups, func(g entity.ConsumerGroup) string { return g.Name },
-					func(g entity.ConsumerGroup) (Group, error) { return groupView(g, rt), nil })
+					func(g entity.ConsumerGroup) (GroupEntity, error) { return groupView(g, rt), nil })
 			},
 		},
 		{
 			method: http.MethodPost, path: all, id: "createGroup", right: access.Manage, status: http.StatusCreated,
-			summary: "Add a consumer group; 409 if there is one of that name.", body: entity.ConsumerGroup{}, result: Group{},
+			summary: "Add a consumer group; 409 if there is one of that name.", body: entity.ConsumerGroup{}, result: GroupEntity{},
 			handle: func(c *call) (any, error) {
 				var g entity.ConsumerGroup
 				if err := c.decode(&g, limits.Body); err != nil {
@@ -189,7 +189,7 @@ func (a *api) groupRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: one, id: "getGroup", right: access.Manage,
-			summary: "Show a consumer group, and how far it is behind.", result: Group{},
+			summary: "Show a consumer group, and how far it is behind.", result: GroupEntity{},
 			handle: func(c *call) (any, error) {
 				g, err := c.Broker.ConsumerGroup(c.PathValue("hub"), c.PathValue("group"))
 				return answer(c, g, err)
@@ -197,7 +197,7 @@ func (a *api) groupRoutes() []route {
 		},
 		{
 			method: http.MethodPut, path: one, id: "putGroup", right: access.Manage,
-			summary: "Create a consumer group or replace its definition.", body: entity.ConsumerGroup{}, result: Group{},
+			summary: "Create a consumer group or replace its definition.", body: entity.ConsumerGroup{}, result: GroupEntity{},
 			handle: func(c *call) (any, error) {
 				hub := c.PathValue("hub")
 				if _, err := c.Broker.Hub(hub); err != nil {
@@ -231,8 +231,8 @@ func (a *api) groupRoutes() []route {
 }
 
 // groupView completes a consumer group with the figures of its hub.
-func groupView(g entity.ConsumerGroup, rt broker.HubRuntime) Group {
-	v := Group{Definition: g, Runtime: broker.GroupRuntime{Name: g.Name}}
+func groupView(g entity.ConsumerGroup, rt broker.HubRuntime) GroupEntity {
+	v := GroupEntity{Definition: g, Runtime: broker.GroupRuntime{Name: g.Name}}
 	if i := slices.IndexFunc(rt.Groups, func(r broker.GroupRuntime) bool { return r.Name == g.Name }); i >= 0 {
 		v.Runtime = rt.Groups[i]
 	}

@@ -212,8 +212,13 @@ func TestConsumerGroups(t *testing.T) {
 	if err := c.DeleteConsumerGroup(t.Context(), "h", "$default"); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("deleting $Default: %v, want %v", err, ErrNotAllowed)
 	}
+	var told []string
+	c.OnChange(func(name string) { told = append(told, name) })
 	if err := c.DeleteConsumerGroup(t.Context(), "h", "B"); err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Equal(told, []string{"h"}) {
+		t.Errorf("the deletion of a group is told of %v, want h: its readers have to go", told)
 	}
 	if err := c.DeleteConsumerGroup(t.Context(), "h", "b"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("deleting what is not there: %v, want %v", err, ErrNotFound)
