@@ -37,7 +37,8 @@
 // the state of one and how it finds the node of a link. personality.go is the seam.
 // login.go, cbs.go and grants.go say who the peer is and what it may do, watch.go what
 // happens when that changes. rpc.go has request and reply links, requestpool.go runs
-// requests, arguments.go reads them. anonymoussender.go and dynamicnode.go are the anonymous terminus
+// requests, arguments.go reads them. window.go says how much credit a sender has.
+// anonymoussender.go and dynamicnode.go are the anonymous terminus
 // and dynamic nodes. Package wire reads addresses and writes replies, package outbox
 // brings results from the broker's goroutines back, and package condition has the table
 // of errors.

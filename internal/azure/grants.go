@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -195,7 +196,7 @@ func (g *grants) require(want access.Rights, path string) error {
 	}
 	return endpoint.Errorf(endpoint.CondUnauthorizedAccess,
 		"Unauthorized access. '%s' claim(s) are required to perform this operation. Resource: '%s'.",
-		want, wire.URL(g.c.host, path))
+		cmp.Or(want.String(), access.Listen.String()), wire.URL(g.c.host, path))
 }
 
 // requireAny asks for any right at path at all.

@@ -76,7 +76,7 @@ func (l *hubLog) run(ctx context.Context) error {
 	}()
 	err := l.hub.Run(hubCtx)
 	stopJournal(errHubEnded)
-	if jerr := <-ran; !errors.Is(jerr, errHubEnded) {
+	if jerr := <-ran; !errors.Is(jerr, errHubEnded) || errors.Is(jerr, journal.ErrFailed) {
 		err = errors.Join(err, jerr)
 	}
 	return errors.Join(err, l.wal.Close())
@@ -96,18 +96,25 @@ func (s *Set) start(l *hubLog) {
 		defer stop(nil)
 		err := l.run(ctx)
 		switch {
+		case errors.Is(err, journal.ErrFailed):
+			s.fail(l, err)
 		case ctx.Err() != nil && (err == nil || errors.Is(err, context.Cause(ctx))):
-		case errors.Is(context.Cause(ctx), errRemoved) && !errors.Is(err, journal.ErrFailed):
+		case errors.Is(context.Cause(ctx), errRemoved):
 			s.log.Warn("a deleted hub did not stop cleanly", "file", root+"/"+l.name, "err", err)
 		case errors.Is(err, streamserver.ErrMoved):
 			s.log.Error("another process has taken over a hub: its events are not served here any more", "file", root+"/"+l.name, "err", err)
 		default:
-			select {
-			case s.failed <- fmt.Errorf("hub log %s: %w", l.name, err):
-			default: // another has failed first
-			}
+			s.fail(l, err)
 		}
 	})
+}
+
+// fail makes the failure of a log that of all.
+func (s *Set) fail(l *hubLog, err error) {
+	select {
+	case s.failed <- fmt.Errorf("hub log %s: %w", l.name, err):
+	default: // another has failed first
+	}
 }
 
 // Run serves the logs until ctx ends or one of them fails, which only a disk that fails
@@ -132,11 +139,11 @@ func (s *Set) Run(ctx context.Context) error {
 	stop(err)
 	s.wg.Wait()
 	select {
-	case failed := <-s.failed:
-		err = errors.Join(err, failed)
+	case failed := <-s.failed: // while they stopped
+		return failed
 	default:
+		return err
 	}
-	return err
 }
 
 // Close closes the logs of a Set that never ran.

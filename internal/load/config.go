@@ -62,7 +62,8 @@ type Progress struct {
 	OutRate float64
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults returns c with everything set that a run needs.
+func (c Config) WithDefaults() Config {
 	c.Queue = cmp.Or(c.Queue, "bench")
 	c.Mode = cmp.Or(c.Mode, InOut)
 	c.Senders = cmp.Or(c.Senders, 4)

@@ -40,7 +40,7 @@ const drainPatience = 5 * time.Second
 
 // Run does what cfg says and reports what it measured.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}

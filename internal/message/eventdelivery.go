@@ -12,8 +12,8 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
-// ErrStored says that bytes are no stored batch of events, or end within one.
-var ErrStored = errors.New("message: not a stored batch of events")
+// errStored says that bytes are no stored batch of events, or end within one.
+var errStored = errors.New("message: not a stored batch of events")
 
 // EventWriter takes stored batches apart and writes their events as a receiver gets them:
 // with sequence number, offset and enqueued time among the message annotations, in place
@@ -62,7 +62,7 @@ func (w *EventWriter) Open(stored []byte, first int64, at time.Time) {
 	w.seq, w.ms = first-1, uint64(at.UnixMilli())
 	w.rest, w.form, w.event, w.err = nil, 0, nil, nil
 	if len(stored) == 0 || stored[0] != formSingle && stored[0] != formBatch {
-		w.err = ErrStored
+		w.err = errStored
 		return
 	}
 	w.form, w.rest = stored[0], stored[1:]
@@ -93,7 +93,7 @@ func (w *EventWriter) Next() bool {
 	}
 	event, n := dataSection(w.rest)
 	if n == 0 {
-		w.err = ErrStored
+		w.err = errStored
 		return false
 	}
 	w.event, w.rest = event, w.rest[n:]
@@ -249,7 +249,7 @@ func skipHead(b []byte) (annotations, body []byte, err error) {
 		b = b[n:]
 	}
 	if _, n := dataSection(b); n == 0 {
-		return nil, nil, ErrStored
+		return nil, nil, errStored
 	}
 	return annotations, b, nil
 }

@@ -204,7 +204,7 @@ func TestBadEventsAreRefused(t *testing.T) {
 		for w.Next() {
 			w.Append(nil)
 		}
-		if !errors.Is(w.Err(), ErrStored) {
+		if !errors.Is(w.Err(), errStored) {
 			t.Errorf("% x is read without an error: %v", stored, w.Err())
 		}
 	}

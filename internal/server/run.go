@@ -16,6 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/eventhubs"
 	"github.com/triagemq/triagemq/internal/hubs"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
@@ -157,7 +158,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
 	memory := cfg.memory(log)
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
-	service := azure.New(b.broker, memory, log, servicebus.New(b.broker))
+	service := azure.New(b.broker, memory, log, servicebus.New(b.broker), eventhubs.New(b.broker))
 	keeper.OnChange(service.Review)
 	// Tokens end by the wall clock, and the timers that look at them know nothing of
 	// a machine that slept.

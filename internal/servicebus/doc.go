@@ -26,7 +26,7 @@
 // # Files
 //
 // personality.go says which entities are ours and what a connection has of them.
-// sender.go and window.go are links on which a peer sends. receiver.go is one on which
+// sender.go has links on which a peer sends. receiver.go is one on which
 // it receives: session.go reads the session that it asks for, linkoptions.go the options of
 // our own clients, set.go has several queues as one. loader.go turns deliveries into
 // bytes, departures.go keeps track of those that have not left, locktable.go and

@@ -31,7 +31,7 @@ type sender struct {
 	path string
 	to   *broker.Sender
 
-	window window
+	window azure.Window
 	batch  [1]*message.Message // scratch of transfer
 }
 
@@ -43,7 +43,7 @@ func (c *links) attachSender(l *endpoint.Link, path string) error {
 	if err != nil {
 		return err
 	}
-	s := &sender{c: c, link: l, path: path, to: to, window: newWindow(c.Unsynced().Limit())}
+	s := &sender{c: c, link: l, path: path, to: to, window: azure.NewWindow(c.Unsynced().Limit())}
 	c.Attached(l, s)
 	if err := s.Check(); err != nil { // what changed before we were notified of changes
 		return err
@@ -73,7 +73,7 @@ func batchSizeProperty(size int64) []byte {
 // when the broker has made it durable.
 func (s *sender) Transfer(in *endpoint.Incoming) {
 	d, charge := in.Delivery, s.c.TakeCharge()
-	if n, changed := s.window.after(len(in.Payload)); changed {
+	if n, changed := s.window.After(len(in.Payload)); changed {
 		s.link.SetWindow(n)
 	}
 	ms, err := wire.Unpack(s.batch[:0], in)

@@ -27,7 +27,11 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	if err := child(context.Background(), dir, os.Getenv(childLife)); err != nil {
+	run := child
+	if os.Getenv(childHub) != "" {
+		run = hubChild
+	}
+	if err := run(context.Background(), dir, os.Getenv(childLife)); err != nil {
 		say("failed", err.Error())
 		os.Exit(1)
 	}

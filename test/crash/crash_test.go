@@ -113,18 +113,19 @@ func batchOf(id string) (ids []string) {
 	return ids
 }
 
-// life runs a child until it is killed, some time after it was ready.
-func (l *ledger) life(dir string, n int, after time.Duration) {
-	l.t.Helper()
+// runLife runs a child until it is killed, some time after it was ready. hear takes in
+// what it says and reports that it is.
+func runLife(t *testing.T, dir string, n int, after time.Duration, hear func(line string) bool, env ...string) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childDir+"="+dir, fmt.Sprintf("%s=%d", childLife, n))
+	cmd.Env = append(append(os.Environ(), childDir+"="+dir, fmt.Sprintf("%s=%d", childLife, n)), env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
 	var timer *time.Timer
 	lines := bufio.NewReader(out)
@@ -133,16 +134,16 @@ func (l *ledger) life(dir string, n int, after time.Duration) {
 		if err != nil {
 			break // the pipe ends with the child, and half a line does not count
 		}
-		if l.hear(line) {
+		if hear(line) {
 			timer = time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // fails if it has ended, which Wait reports
 		}
 	}
 	_ = cmd.Wait() // it was killed
 	if timer == nil {
-		l.t.Fatalf("life %d: the child ended before it was ready", n)
+		t.Fatalf("life %d: the child ended before it was ready", n)
 	}
 	if timer.Stop() {
-		l.t.Fatalf("life %d: the child ended by itself: %v", n, cmd.ProcessState)
+		t.Fatalf("life %d: the child ended by itself: %v", n, cmd.ProcessState)
 	}
 }
 
@@ -170,18 +171,24 @@ func checkOrder(t *testing.T, address string, fs []found) {
 	}
 }
 
-func TestKilledBrokerKeepsItsWord(t *testing.T) {
-	loops := 50
-	if s := os.Getenv("CRASH_LOOPS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatalf("CRASH_LOOPS: %v", err)
-		}
-		loops = n
+// loops is how often a broker is killed.
+func loops(t *testing.T) int {
+	s := os.Getenv("CRASH_LOOPS")
+	if s == "" {
+		return 50
 	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatalf("CRASH_LOOPS: %v", err)
+	}
+	return n
+}
+
+func TestKilledBrokerKeepsItsWord(t *testing.T) {
 	dir, l := t.TempDir(), newLedger(t)
-	for n := range loops {
-		l.life(dir, n, time.Duration(rand.IntN(300))*time.Millisecond)
+	n := loops(t)
+	for life := range n {
+		runLife(t, dir, life, time.Duration(rand.IntN(300))*time.Millisecond, l.hear)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -214,5 +221,5 @@ func TestKilledBrokerKeepsItsWord(t *testing.T) {
 		checkOrder(t, address, slices.DeleteFunc(slices.Clone(drained), func(f found) bool { return f.address != address }))
 	}
 	t.Logf("%d kills: %d messages acknowledged, %d completed, %d drained at the end; nothing lost, nothing back",
-		loops, l.sent, l.settled, len(drained))
+		n, l.sent, l.settled, len(drained))
 }

@@ -11,7 +11,10 @@
 // SIGKILL at a random moment, starts it again, and lets it list every message.
 // CRASH_LOOPS says how often, 50 times unless it is set.
 //
-// Another test flips single bits in the files of a store and starts a broker on
+// Another test does the same with an event hub: acknowledged events are there, in order,
+// and what a reader got stays what it was, up to what retention drops.
+//
+// A third test flips single bits in the files of a store and starts a broker on
 // each: it delivers what was sent, or it reports the damage.
 //
 // # Not here

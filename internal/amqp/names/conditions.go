@@ -50,6 +50,9 @@ const (
 	ArgumentOutOfRange    = "com.microsoft:argument-out-of-range"
 	AuthFailed            = "com.microsoft:auth-failed"
 	DeadLetter            = "com.microsoft:dead-letter"
+	InvalidOffset         = "com.microsoft:georeplication:invalid-offset"
+	OutOfOrderSequence    = "com.microsoft:out-of-order-sequence"
+	ProducerStolen        = "com.microsoft:producer-epoch-stolen"
 )
 
 // What our own broker adds to the error of a sender that it throttles.

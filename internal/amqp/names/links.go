@@ -31,3 +31,12 @@ const Polled = "triagemq:polled"
 
 // RecallSuffix makes the address of an entity that of its recalls.
 const RecallSuffix = "/$recall"
+
+// Filters, properties and capabilities of links to event hubs.
+const (
+	SelectorFilter     = "apache.org:selector-filter:string"
+	ReceiverName       = "com.microsoft:receiver-name"
+	Epoch              = "com.microsoft:epoch" // of a receiver
+	RuntimeMetric      = "com.microsoft:enable-receiver-runtime-metric"
+	IdempotentProducer = "com.microsoft:idempotent-producer"
+)

@@ -53,6 +53,26 @@ const (
 	EnumerateRules          = "com.microsoft:enumerate-rules"
 )
 
+// Read is the operation of $management that tells about an event hub, or about one of its
+// partitions. It is a word of no vendor.
+const Read = "READ"
+
+// What Read is asked about, and what it answers beside LastSequenceNumber and the like.
+const (
+	ReadName      = "name"
+	ReadType      = "type"
+	ReadPartition = "partition"
+	TypeHub       = "com.microsoft:eventhub"
+	TypePartition = "com.microsoft:partition"
+
+	CreatedAt           = "created_at"
+	PartitionCount      = "partition_count"
+	PartitionIDs        = "partition_ids"
+	GeoReplication      = "georeplication_factor"
+	BeginSequenceNumber = "begin_sequence_number"
+	IsPartitionEmpty    = "is_partition_empty"
+)
+
 // AnnouncePool is an operation of $management that is ours: a process of a worker pool
 // tells what it does, and gets its orders.
 const AnnouncePool = "triagemq:announce-pool"

@@ -11,17 +11,18 @@ import (
 
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/eventhubs"
 	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
 // packageName finds the name of a package where a sentence, or a part of one, begins.
-var packageName = regexp.MustCompile(`(?m)(^|: )(access|azure|broker|caller|codec|endpoint|entity|filter|frame|journal|limits|message|policy|queue|servicebus|shard|wal): `)
+var packageName = regexp.MustCompile(`(?m)(^|: )(access|azure|broker|caller|codec|endpoint|entity|filter|frame|journal|limits|message|policy|queue|servicebus|shard|stream|streamserver|wal): `)
 
 // What a peer is told has no names of packages in it, whatever the error was wrapped
 // in on its way.
 func TestErrorsNameNoPackages(t *testing.T) {
-	own := servicebus.New(nil).Conditions()
+	own := append(servicebus.New(nil).Conditions(), eventhubs.New(nil).Conditions()...)
 	table := condition.NewTable(own)
 	told := func(err error) string {
 		f, _ := table.Failure(err, func() string { return "sb://host/a" })

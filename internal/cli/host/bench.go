@@ -44,6 +44,9 @@ A message counts as in when the broker has accepted it, which means that it is o
 disk, and as out when it was received and settled. With --embedded a broker of its own
 runs in this process, on a disk of its own that is removed afterwards.
 
+With --hub events are sent to an event hub, in batches of 100 unless --batch says
+otherwise, and read from all its partitions. An event counts as out when it was received.
+
 With --backlog so many messages are waiting before anything is measured; if the
 queue is full before, that is an error. With
 --urgent so many urgent messages are sent, one at a time, past that backlog, while
@@ -51,15 +54,23 @@ workers that hold one message each drain it as fast as they can; what is measure
 then is the time from sending to receipt.`,
 		Example: `  triagemq bench --embedded
   triagemq bench --embedded --urgent 500 --backlog 1000000 --receivers 16
+  triagemq bench --embedded --hub events --partitions 16
   triagemq bench --connection-string amqp://localhost --queue demo --senders 8 --batch 50 --duration 30s`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return bench(cmd.Context(), f, t) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.Hub != "" {
+				f.leaveDefaults(cmd)
+			}
+			return bench(cmd.Context(), f, t)
+		},
 	}
 	cmd, t = cli.ClientCommand(s, cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&f.embedded, "embedded", false, "run a broker in this process and measure that")
 	fs.StringVar(&f.data, "data", "", "`directory` in which --embedded makes its store (default: where temporary files go)")
 	fs.StringVar(&f.Queue, "queue", "bench", "`name` of the queue, which is created if need be; nobody else should use it")
+	fs.StringVar(&f.Hub, "hub", "", "`name` of an event hub to use instead of a queue, created if need be")
+	fs.IntVar(&f.Partitions, "partitions", 16, "partitions of the event hub")
 	fs.StringVar(&f.mode, "mode", string(load.InOut), "send, receive or inout")
 	fs.IntVar(&f.Senders, "senders", 4, "connections that send")
 	fs.IntVar(&f.Receivers, "receivers", 4, "connections that receive")
@@ -81,6 +92,7 @@ then is the time from sending to receipt.`,
 func bench(ctx context.Context, f benchFlags, t *cli.Target) error {
 	cfg := f.Config
 	cfg.Mode = load.Mode(f.mode)
+	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return cli.Usage(err)
 	}
@@ -91,7 +103,8 @@ func bench(ctx context.Context, f benchFlags, t *cli.Target) error {
 		}
 		defer stop()
 		t.Connection = own
-	} else if err := createMissing(ctx, t, cfg.Queue); err != nil {
+	}
+	if err := createMissing(ctx, t, cfg); err != nil {
 		return err
 	}
 	var err error
@@ -124,18 +137,33 @@ func bench(ctx context.Context, f benchFlags, t *cli.Target) error {
 	return nil
 }
 
-// createMissing creates the queue if a broker of ours says that there is none. Of
-// others, and of those that do not let us manage, the load will tell.
-func createMissing(ctx context.Context, t *cli.Target, queue string) error {
+// leaveDefaults leaves to package load what the command line does not say: a run on an
+// event hub has other defaults.
+func (f *benchFlags) leaveDefaults(cmd *cobra.Command) {
+	for name, value := range map[string]*int{"window": &f.Window, "batch": &f.Batch, "credit": &f.Credit} {
+		if !cmd.Flags().Changed(name) {
+			*value = 0
+		}
+	}
+}
+
+// createMissing creates the queue or event hub if a broker of ours says that there is
+// none. Of others, and of those that do not let us manage, the load will tell.
+func createMissing(ctx context.Context, t *cli.Target, cfg load.Config) error {
+	kind, name, properties := "queue", cfg.Queue, any(struct{}{})
+	if cfg.Hub != "" {
+		kind, name, properties = "hub", cfg.Hub, entity.Hub{PartitionCount: cfg.Partitions}
+	}
 	api, err := t.API()
 	if err != nil {
 		return err
 	}
-	if err := api.Do(ctx, http.MethodGet, cli.Path("queues", queue), nil, nil); !cli.NotFound(err) {
+	path := cli.Path(kind+"s", name)
+	if err := api.Do(ctx, http.MethodGet, path, nil, nil); !cli.NotFound(err) {
 		return nil
 	}
-	if err := api.Do(ctx, http.MethodPut, cli.Path("queues", queue), struct{}{}, nil); err != nil {
-		return fmt.Errorf("create queue %q: %w", queue, err)
+	if err := api.Do(ctx, http.MethodPut, path, properties, nil); err != nil {
+		return fmt.Errorf("create %s %q: %w", kind, name, err)
 	}
 	return nil
 }
@@ -151,7 +179,6 @@ func startOwn(ctx context.Context, f benchFlags) (address string, stop func(), e
 	cfg.Data = dir
 	cfg.Listeners = []string{"127.0.0.1:0"}
 	cfg.Security.Dev = true
-	cfg.Queues = []entity.Queue{{Name: f.Queue}}
 	cfg.Config = config.Default().Merge(cfg.Config)
 	ready := make(chan string, 1)
 	cfg.Ready = func(r server.Ready) { ready <- r.Addresses[0] }

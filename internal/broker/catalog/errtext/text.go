@@ -50,8 +50,8 @@ func isPackage(text string) bool {
 		return false
 	}
 	switch name {
-	case "access", "broker", "caller", "codec", "endpoint", "engine", "entity", "filter", "frame", "journal", "limits",
-		"message", "objective", "policy", "pools", "queue", "queueserver", "servicebus", "wal":
+	case "access", "broker", "caller", "codec", "endpoint", "engine", "entity", "filter", "frame", "hubs", "journal", "limits",
+		"message", "objective", "policy", "pools", "queue", "queueserver", "servicebus", "stream", "streamserver", "wal":
 		return true
 	}
 	return false

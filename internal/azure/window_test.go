@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"testing"
 
-	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/budget"
 )
 
 // Line A12 of the hardening list: what a sender may have on its way is bounded in
 // bytes.
 func TestWindowFollowsTheSizeOfMessages(t *testing.T) {
-	w := newWindow(budget.UnsyncedLimit / 4)
+	w := NewWindow(budget.UnsyncedLimit / 4)
 	send := func(count, size int) (last uint32, changes int) {
 		for range count {
-			if n, changed := w.after(size); changed {
+			if n, changed := w.After(size); changed {
 				last = n
 				changes++
 			}
@@ -27,20 +26,20 @@ func TestWindowFollowsTheSizeOfMessages(t *testing.T) {
 		count, size int
 		want        uint32 // zero is no change
 	}{
-		{"a few small ones", azure.SenderCredit - 1, 256, 0},
+		{"a few small ones", SenderCredit - 1, 256, 0},
 		{"a larger one among them", 1, 16 << 10, 0},
-		{"a few more", azure.SenderCredit - 1, smallSize, 0},
+		{"a few more", SenderCredit - 1, smallSize, 0},
 		{"many in a row", 1, 256, wideWindow},
-		{"and more", 10 * azure.SenderCredit, 256, 0},
+		{"and more", 10 * SenderCredit, 256, 0},
 		{"a larger one", 1, 8 << 10, 1024},
 		{"another", 1, 8 << 10, 0},
-		{"many small ones again", azure.SenderCredit, 1, wideWindow},
+		{"many small ones again", SenderCredit, 1, wideWindow},
 		{"a large one", 1, 200_000, 32},
-		{"a few small ones", azure.SenderCredit - 1, 0, 0},
+		{"a few small ones", SenderCredit - 1, 0, 0},
 		{"one as large", 1, 256 << 10, 0},
-		{"many not so large", azure.SenderCredit, 100_000, 64},
+		{"many not so large", SenderCredit, 100_000, 64},
 		{"a giant", 1, 60 << 20, narrowWindow},
-		{"many small ones", azure.SenderCredit - 1, 1, 0},
+		{"many small ones", SenderCredit - 1, 1, 0},
 		{"the last of them larger", 1, 30_000, 256},
 	} {
 		got, changes := send(step.count, step.size)

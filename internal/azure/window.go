@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
-import (
-	"math/bits"
-
-	"github.com/triagemq/triagemq/internal/azure"
-)
+import "math/bits"
 
 const (
 	// wideWindow is what one gets that sends many small messages: a thousand of
@@ -18,11 +14,11 @@ const (
 	smallSize = 1 << 10
 )
 
-// window decides how much credit a sender has, by the size of what it sends: many
+// Window decides how much credit a sender has, by the size of what it sends: many
 // small messages, few large ones. Credit counts messages, and what it is meant to
 // bound is memory. A larger message narrows the window at once; it widens when a
 // thousand smaller ones have come in a row.
-type window struct {
+type Window struct {
 	credit uint32
 	bytes  int64 // of as many messages
 
@@ -31,19 +27,19 @@ type window struct {
 	largest int // class among those
 }
 
-// newWindow returns a window of azure.SenderCredit, for a connection that may have so
+// NewWindow returns a window of SenderCredit, for a connection that may have so
 // much memory charged.
-func newWindow(limit int64) window {
-	w := window{credit: azure.SenderCredit, bytes: limit / 2}
-	w.class = classOf(int(w.bytes / azure.SenderCredit))
+func NewWindow(limit int64) Window {
+	w := Window{credit: SenderCredit, bytes: limit / 2}
+	w.class = classOf(int(w.bytes / SenderCredit))
 	return w
 }
 
 // classOf returns the class of a message's size.
 func classOf(size int) int { return bits.Len(uint(max(size-1, 0) / smallSize)) }
 
-// after counts a delivery and returns the window if it changes.
-func (w *window) after(size int) (n uint32, changed bool) {
+// After counts a delivery and returns the window if it changes.
+func (w *Window) After(size int) (n uint32, changed bool) {
 	class := classOf(size)
 	switch {
 	case class > w.class:
@@ -54,14 +50,14 @@ func (w *window) after(size int) (n uint32, changed bool) {
 	}
 	w.smaller++
 	w.largest = max(w.largest, class)
-	if w.smaller < azure.SenderCredit {
+	if w.smaller < SenderCredit {
 		return w.credit, false
 	}
 	return w.become(w.largest)
 }
 
 // become makes the window that of a class.
-func (w *window) become(class int) (n uint32, changed bool) {
+func (w *Window) become(class int) (n uint32, changed bool) {
 	was := w.credit
 	w.class, w.smaller, w.largest = class, 0, 0
 	w.credit = uint32(min(max(w.bytes/(smallSize<<class), narrowWindow), wideWindow))

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eventhubs
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+const (
+	// chunkCost is what a chunk takes beside its bytes.
+	chunkCost = 1 << 10
+	// eventOverhead is about how much larger an event is when it is delivered.
+	eventOverhead = 160
+)
+
+// chunk is events of one receiver, encoded one after the other.
+type chunk struct {
+	payloads endpoint.Payloads
+	sent     int   // how many of them the endpoint has taken
+	next     int64 // number of the event behind the last one
+	charge   int64 // what it takes
+}
+
+// chunks that were sent.
+var spareChunks sync.Pool
+
+// newChunk returns an empty chunk with space for so many bytes.
+func newChunk(size int) *chunk {
+	out, ok := spareChunks.Get().(*chunk)
+	if !ok {
+		out = new(chunk)
+	}
+	out.payloads.Bytes = slices.Grow(out.payloads.Bytes[:0], size)
+	out.payloads.Ends = out.payloads.Ends[:0]
+	out.sent, out.next, out.charge = 0, 0, 0
+	return out
+}
+
+// append adds the event that w is at.
+func (out *chunk) append(w *message.EventWriter) {
+	out.payloads.Bytes = w.Append(out.payloads.Bytes)
+	out.payloads.Ends = append(out.payloads.Ends, len(out.payloads.Bytes))
+}
+
+// recycle takes a chunk back once it was sent.
+func (out *chunk) recycle() {
+	if cap(out.payloads.Bytes) <= maxSpare {
+		spareChunks.Put(out)
+	}
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eventhubs
+
+import (
+	"errors"
+
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
+	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// conditions are how errors of hubs are reported to peers.
+var conditions = []condition.Condition{
+	{Err: broker.ErrPartition, Name: names.ArgumentOutOfRange, Status: condition.StatusBadRequest},
+	{Err: broker.ErrUnavailable, Name: names.ServerBusy, Status: condition.StatusUnavailable, Text: "The events of '{entity}' cannot be reached. The broker's log says why."},
+	{Err: broker.ErrOutOfOrder, Name: names.OutOfOrderSequence, Status: condition.StatusBadRequest,
+		Text: "The sequence number of the batch does not follow that of the batch before it."},
+	{Err: broker.ErrProducerStolen, Name: names.ProducerStolen, Status: condition.StatusConflict,
+		Text: "A producer with the same id and a higher epoch has been opened."},
+	{Err: broker.ErrReaderClosed, Name: names.OperationCancelled, Status: condition.StatusUnavailable, Text: "The receiver was closed."},
+	{Err: message.ErrFormat, Name: endpoint.CondNotImplemented, Status: condition.StatusUnsupported},
+	{Name: endpoint.CondStolen, Status: condition.StatusGone},
+	{Name: names.InvalidOffset, Status: condition.StatusBadRequest},
+	{Name: names.ArgumentOutOfRange, Status: condition.StatusBadRequest},
+}
+
+// readerError translates an error of a reader. The texts about other readers are the
+// service's: clients show and compare them.
+func readerError(err error) error {
+	if e, ok := errors.AsType[*broker.EpochError](err); ok {
+		return endpoint.Errorf(endpoint.CondStolen, "%s", e.Error())
+	}
+	if e, ok := errors.AsType[*broker.ReadersError](err); ok {
+		return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "%s", e.Error())
+	}
+	if e, ok := errors.AsType[*broker.PositionError](err); ok {
+		return endpoint.Errorf(names.ArgumentError, "%s", e.Error())
+	}
+	return err
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eventhubs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+const (
+	// connectionAhead is about how many bytes of events are on their way to one
+	// connection. Its receivers share it, but each may have leastAhead, or one batch.
+	connectionAhead = 32 << 20
+	leastAhead      = 32 << 10
+	mostAhead       = 512 << 10
+	// chunksAhead is how many chunks of a receiver the connection has not sent: while one
+	// is sent, the next is made.
+	chunksAhead = 2
+)
+
+// share is how many bytes one receiver may have on their way: a half as they are stored,
+// and a quarter in each of its chunks.
+func (c *links) share() int {
+	return min(max(connectionAhead/int(max(c.receivers.Load(), 1)), leastAhead), mostAhead)
+}
+
+// take charges n bytes, for which it waits until ctx ends.
+func (c *links) take(ctx context.Context, n int64) error {
+	if err := c.Memory().Take(ctx, n); err != nil {
+		return err
+	}
+	c.held.Add(n)
+	return nil
+}
+
+// release gives n bytes back that take has charged.
+func (c *links) release(n int64) {
+	c.held.Add(-n)
+	c.Memory().Release(n)
+}
+
+// run opens the reader and reads until the link is gone or the reader ends.
+func (r *receiver) run(o broker.EventReaderOptions) {
+	ctx, cancel := context.WithTimeout(r.ctx, openTimeout)
+	from, err := r.c.broker.OpenEventReader(ctx, r.path, o)
+	cancel()
+	if err != nil {
+		r.c.Do(func() { r.opened(nil, 0, err) })
+		return
+	}
+	defer from.Close()
+	position := int64(from.Position())
+	r.c.Do(func() { r.opened(from, position, nil) })
+	if err := r.read(from); r.ctx.Err() == nil && !errors.Is(err, broker.ErrReaderClosed) {
+		// Behind the last chunk, which may still be sent.
+		r.c.Post(azure.Event{To: r, Kind: eventEnded, Err: err})
+	}
+}
+
+// read reads for as long as the link is there. It returns why it has ended.
+func (r *receiver) read(from *broker.EventReader) error {
+	w := chunkWriter{r: r}
+	for {
+		// Without credit nothing is read, and nothing is held while there is nothing.
+		if err := r.awaitSpace(true); err != nil {
+			return err
+		}
+		if err := from.Wait(r.ctx); err != nil {
+			return err
+		}
+		h, err := r.c.broker.HubInfo(r.path)
+		if err != nil {
+			return err
+		}
+		size := r.c.share() / 2
+		charge := max(int64(size), h.MaxMessageSizeInKilobytes<<10)
+		if err := r.c.take(r.ctx, charge); err != nil {
+			return err
+		}
+		batches, err := from.Next(r.ctx, size)
+		if err == nil {
+			got := int64(0)
+			for i := range batches {
+				got += int64(len(batches[i].Raw))
+			}
+			if less := charge - got; less > 0 {
+				r.c.release(less)
+				charge = got
+			}
+			if r.metrics {
+				last, at := from.End()
+				w.events.SetMetrics(int64(last), at, time.Now())
+			}
+			err = w.write(batches)
+		}
+		r.c.release(charge)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// awaitSpace waits until another chunk may be made and, if credit says so, until the peer
+// has granted some.
+func (r *receiver) awaitSpace(credit bool) error {
+	for r.ahead.Load() >= chunksAhead || credit && !r.granted.Load() {
+		select {
+		case <-r.look:
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		}
+	}
+	return nil
+}
+
+// chunkWriter makes chunks of batches.
+type chunkWriter struct {
+	r      *receiver
+	events message.EventWriter
+	out    *chunk // that is being made; nil for none
+	limit  int    // bytes that it may have
+}
+
+// write hands the events of batches to the connection.
+func (w *chunkWriter) write(batches []broker.EventBatch) error {
+	left := 0 // about how many bytes the events have that were not written
+	for i := range batches {
+		left += len(batches[i].Raw) + batches[i].Count*eventOverhead
+	}
+	for i := range batches {
+		b := &batches[i]
+		seq := int64(b.First)
+		skip := b.Skip
+		for w.events.Open(b.Raw, seq, b.At); w.events.Next(); seq++ {
+			if skip > 0 {
+				skip--
+				continue
+			}
+			need := w.events.Size()
+			if w.out == nil || len(w.out.payloads.Bytes)+need > w.limit {
+				if err := w.begin(max(need, left)); err != nil {
+					return err
+				}
+			}
+			before := len(w.out.payloads.Bytes)
+			w.out.append(&w.events)
+			w.out.next = seq + 1
+			left -= len(w.out.payloads.Bytes) - before
+		}
+		if err := w.events.Err(); err != nil {
+			w.r.c.Log().Error("read events", "entity", w.r.path, "sequence", seq, "err", err)
+		}
+	}
+	w.post()
+	return nil
+}
+
+// begin posts the chunk that is full, and begins another when there is space for it. left
+// is about how many bytes are to be written; need is at least as many as the next event.
+func (w *chunkWriter) begin(left int) error {
+	w.post()
+	if err := w.r.awaitSpace(false); err != nil {
+		return err
+	}
+	w.limit = max(min(left, w.r.c.share()/4), w.events.Size())
+	charge := int64(w.limit + chunkCost)
+	if err := w.r.c.take(w.r.ctx, charge); err != nil {
+		return err
+	}
+	w.out = newChunk(w.limit)
+	w.out.charge = charge
+	return nil
+}
+
+// post hands the chunk to the connection, if there is one.
+func (w *chunkWriter) post() {
+	if w.out == nil {
+		return
+	}
+	w.r.ahead.Add(1)
+	w.r.c.Post(azure.Event{To: w.r, Kind: eventChunk, Value: w.out})
+	w.out = nil
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/stream"
+	"github.com/triagemq/triagemq/internal/streamserver"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+var small = Options{Journal: wal.Options{SegmentSize: 1 << 20}}
+
+var twoPartitions = streamserver.Settings{Partitions: 2, RetainFor: time.Hour}
+
+// running is a Set that runs.
+type running struct {
+	*Set
+	stop func() error
+}
+
+// start loads and runs the logs on a disk.
+func start(t *testing.T, fsys vfs.FS, defined map[string]streamserver.Settings) running {
+	t.Helper()
+	s := New(fsys, small, slog.New(slog.DiscardHandler))
+	if err := s.Load(t.Context(), defined); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stopped := false
+	r := running{s, func() error {
+		stopped = true
+		cancel(errTestOver)
+		if err := <-done; !errors.Is(err, errTestOver) {
+			return err
+		}
+		return nil
+	}}
+	t.Cleanup(func() {
+		if !stopped {
+			if err := r.stop(); err != nil {
+				t.Errorf("run: %v", err)
+			}
+		}
+	})
+	return r
+}
+
+var errTestOver = errors.New("the test is over")
+
+func (r running) create(t *testing.T, name string) {
+	t.Helper()
+	if err := r.Create(t.Context(), name, twoPartitions); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r running) append(t *testing.T, name, text string) {
+	t.Helper()
+	h, err := r.Hub(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	h.Append(&streamserver.Append{Raw: []byte(text), Count: 1, Done: func(_ stream.SeqNo, err error) { done <- err }})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r running) read(t *testing.T, name string) string {
+	t.Helper()
+	h, err := r.Hub(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := h.OpenReader(t.Context(), streamserver.ReaderOptions{Group: "g", From: stream.Earliest()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	batches, err := in.Next(t.Context(), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, b := range batches {
+		texts = append(texts, string(b.Raw))
+	}
+	return strings.Join(texts, " ")
+}
+
+func TestEventsSurviveARestart(t *testing.T) {
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	s.create(t, "b")
+	s.append(t, "a", "one")
+	s.append(t, "b", "other")
+	s.append(t, "a", "two")
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, disk.CrashClone(1), map[string]streamserver.Settings{"a": twoPartitions, "b": twoPartitions})
+	if a, b := s.read(t, "a"), s.read(t, "b"); a != "one two" || b != "other" {
+		t.Errorf("after a restart a has %q and b %q", a, b)
+	}
+	if got := s.Names(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("logs are %v", got)
+	}
+}
+
+func TestRemovedLogIsGone(t *testing.T) {
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	s.append(t, "a", "one")
+	h, err := s.Hub("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	h.Append(&streamserver.Append{Raw: []byte("late"), Count: 1, Done: func(_ stream.SeqNo, err error) { done <- err }})
+	if err := <-done; !errors.Is(err, streamserver.ErrStopped) {
+		t.Errorf("append to a removed log: %v, want %v", err, streamserver.ErrStopped)
+	}
+	if _, err := s.Hub("a"); !errors.Is(err, ErrNoLog) {
+		t.Errorf("a removed log: %v, want %v", err, ErrNoLog)
+	}
+	if names, err := disk.List(root); err != nil || len(names) > 0 {
+		t.Errorf("left on disk: %v, %v", names, err)
+	}
+	if err := s.Remove(t.Context(), "a"); !errors.Is(err, ErrNoLog) {
+		t.Errorf("remove it once more: %v, want %v", err, ErrNoLog)
+	}
+	s.create(t, "a")
+	s.append(t, "a", "new")
+	if got := s.read(t, "a"); got != "new" {
+		t.Errorf("a new log of the name has %q", got)
+	}
+}
+
+// A crash at each call of a removal leaves a log that is whole, or one that the next
+// start removes.
+func TestRemovalSurvivesACrash(t *testing.T) {
+	errCrash := errors.New("crash")
+	for n := 1; ; n++ {
+		disk := vfs.NewMem()
+		fault := vfs.NewFault(disk)
+		s := start(t, fault, nil)
+		s.create(t, "a")
+		s.append(t, "a", "one")
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		left := n
+		fault.Before(func(op vfs.Op, _ string) error {
+			if op != vfs.OpRemove && op != vfs.OpSyncDir && op != vfs.OpCreate {
+				return nil
+			}
+			if left--; left <= 0 {
+				return errCrash
+			}
+			return nil
+		})
+		err := s.removeFiles("a")
+		crashed := disk.CrashClone(uint64(n))
+		next := start(t, crashed, nil)
+		names, lerr := crashed.List(root)
+		switch {
+		case lerr != nil && !errors.Is(lerr, fs.ErrNotExist):
+			t.Fatal(lerr)
+		case err == nil && len(names) > 0:
+			t.Fatalf("the removal returned, and %v is left", names)
+		case len(names) > 0: // the mark was not durable
+			if err := next.stop(); err != nil {
+				t.Fatal(err)
+			}
+			if got := start(t, crashed, map[string]streamserver.Settings{"a": twoPartitions}).read(t, "a"); got != "one" {
+				t.Fatalf("crash at call %d: the log is left, with %q", n, got)
+			}
+		}
+		if err == nil {
+			return
+		}
+		if n > 100 {
+			t.Fatal("the removal never ends")
+		}
+	}
+}
+
+func TestLogThatCannotBeOpened(t *testing.T) {
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	s.create(t, "b")
+	s.append(t, "b", "one")
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"MANIFEST", "MANIFEST.copy"} {
+		f, err := disk.Open("hubs/a/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte("damaged"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = start(t, disk, map[string]streamserver.Settings{"a": twoPartitions, "b": twoPartitions, "gone": twoPartitions})
+	for _, name := range []string{"a", "gone"} {
+		if _, err := s.Hub(name); err == nil {
+			t.Errorf("log %s can be used", name)
+		} else if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Log != name {
+			t.Errorf("log %s: %v, want an UnavailableError", name, err)
+		}
+	}
+	if got := s.read(t, "b"); got != "one" {
+		t.Errorf("the other log has %q", got)
+	}
+	if err := s.Remove(t.Context(), "a"); err != nil {
+		t.Errorf("remove a log that cannot be opened: %v", err)
+	}
+}
+
+func TestLogWithoutDefinitionIsKept(t *testing.T) {
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	s.append(t, "a", "one")
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, disk, nil)
+	if err := s.Create(t.Context(), "a", twoPartitions); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("create a log that is there: %v, want %v", err, fs.ErrExist)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := start(t, disk, map[string]streamserver.Settings{"a": twoPartitions}).read(t, "a"); got != "one" {
+		t.Errorf("the log has %q", got)
+	}
+}
+
+func TestNamesOfLogs(t *testing.T) {
+	s := start(t, vfs.NewMem(), nil)
+	for _, name := range []string{"", ".", "..", "a/b", `a\b`} {
+		if err := s.Create(t.Context(), name, twoPartitions); err == nil {
+			t.Errorf("created %q", name)
+		}
+	}
+}
+
+// A disk that fails ends the process: what was written is not known.
+func TestFailedSyncEndsRun(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	s := start(t, fault, nil)
+	s.create(t, "a")
+	s.append(t, "a", "one")
+	errDisk := errors.New("disk failed")
+	fault.Before(func(op vfs.Op, _ string) error {
+		if op == vfs.OpSync {
+			return errDisk
+		}
+		return nil
+	})
+	h, err := s.Hub("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	h.Append(&streamserver.Append{Raw: []byte("two"), Count: 1, Done: func(_ stream.SeqNo, err error) { done <- err }})
+	if err := <-done; err == nil {
+		t.Error("an event is acknowledged that was not synced")
+	}
+	fault.Before(nil)
+	if err := s.stop(); !errors.Is(err, errDisk) {
+		t.Errorf("run ended with %v, want %v", err, errDisk)
+	}
+}
