@@ -10,15 +10,20 @@ func (r *Reader) Poll(ctx context.Context, maxBytes int) (batches []Batch, ready
 	if err := r.post(maxBytes); err != nil {
 		return nil, false, err
 	}
-	select {
-	case <-r.answered:
-		r.asked = false
-	default:
-		return nil, false, nil
+	if !r.ready {
+		select {
+		case <-r.answered:
+			r.asked = false
+		default:
+			return nil, false, nil
+		}
 	}
+	r.ready = false
 	if r.answer.err != nil {
 		return nil, false, r.answer.err
 	}
-	batches, err = r.load(ctx, maxBytes)
+	if batches, err = r.load(ctx, maxBytes); len(batches) == 0 && err == nil {
+		err = r.post(maxBytes)
+	}
 	return batches, len(batches) > 0, err
 }

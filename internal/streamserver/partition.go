@@ -73,6 +73,7 @@ func (h *Hub) addPartitions() {
 		h.tx.WriteAs(p.unit)
 		p.m.Create(&h.eff)
 		h.changed(p)
+		h.tx.MustCommit()
 	}
 }
 

@@ -128,11 +128,12 @@ func (w *WAL) advance() {
 
 // push adds an empty batch to pending and returns it; mu is held.
 func (w *WAL) push(k format.Kind) *batch {
-	b := w.log.unused
-	if b == nil {
-		b = new(batch)
+	b := new(batch)
+	if n := len(w.log.unused); n > 0 {
+		b = w.log.unused[n-1]
+		w.log.unused[n-1] = nil
+		w.log.unused = w.log.unused[:n-1]
 	}
-	w.log.unused = nil
 	b.reset(w.log.active, w.log.off, k, w.log.number)
 	w.log.pending = append(w.log.pending, b)
 	w.log.off += format.BatchHeader

@@ -16,6 +16,10 @@ var le = binary.LittleEndian
 // it a longer write saves nothing and delays the first of its records.
 const maxBatch = 4 << 20
 
+// maxUnused is how many batches are kept to be used again: some wait for the disk when
+// more comes than it takes. A store that is idle keeps one.
+const maxUnused = 4
+
 // batch is what one commit writes: a header, then frames. It is the unit that
 // recovery finds whole or not at all.
 type batch struct {

@@ -197,8 +197,8 @@ func (w *WAL) putBatch(b *batch) {
 	w.stats.Batches++
 	w.stats.Records += uint64(b.count)
 	w.stats.Bytes += uint64(len(b.buf))
-	if cap(b.buf) <= 2*maxBatch { // a giant's buffer is not kept
-		w.log.unused = b
+	if cap(b.buf) <= 2*maxBatch && len(w.log.unused) < maxUnused { // a giant's buffer is not kept
+		w.log.unused = append(w.log.unused, b)
 	}
 	w.review()
 }

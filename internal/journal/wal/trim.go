@@ -27,18 +27,24 @@ func (s *segmentPool) excess() bool {
 	return s.spared > 2*s.target+(spareTarget+1)*max(s.limit, s.newest)
 }
 
-// bloated reports whether the pool is more than an idle store should have; mu is
-// held.
+// bloated reports whether the pool, or the buffers, are more than an idle store should
+// have; mu is held.
 func (w *WAL) bloated() bool {
 	var ready uint64
 	for _, s := range w.pool.ready {
 		ready += s.Head.Capacity
 	}
-	return ready > idlePool || w.surplus(w.pool.target) >= 0
+	return ready > idlePool || w.surplus(w.pool.target) >= 0 || len(w.log.unused) > 1
 }
 
 // trim makes the pool of an idle store as small as that of a new one.
 func (w *WAL) trim() error {
+	w.mu.Lock()
+	if n := len(w.log.unused); n > 1 {
+		clear(w.log.unused[1:])
+		w.log.unused = w.log.unused[:1]
+	}
+	w.mu.Unlock()
 	w.segmentToken <- struct{}{}
 	err := w.trimReady()
 	<-w.segmentToken

@@ -97,7 +97,7 @@ type tail struct {
 	pending []*batch
 	// writing is the batch that the committer has in hand.
 	writing *batch
-	unused  *batch           // one whose buffer can be used again
+	unused  []*batch         // those whose buffers can be used again, at most maxUnused
 	synced  journal.Position // behind the last batch that is safe
 
 	appended  uint64 // bytes of frames, ever
