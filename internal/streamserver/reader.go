@@ -23,7 +23,7 @@ type ReaderOptions struct {
 	// comes first it is never called; nil is none.
 	Ended func(error)
 	// Space returns n bytes for what Next is about to read. They are the reader's until
-	// the next call of Next; not even then, if that one returned an error. So a caller can
+	// the next call of Next or Space; if Next fails, they stay the reader's. So a caller can
 	// charge what is read before it is, and give it back while there is nothing to read.
 	// An error ends Next. Nil is that the reader has space of its own.
 	Space func(n int) ([]byte, error)
