@@ -27,6 +27,9 @@ type Config struct {
 	// Hub makes the run one on an event hub of that name, which has so many Partitions.
 	Hub        string
 	Partitions int // default 16
+	// Behind is how many connections read the hub from its oldest event on meanwhile. The
+	// others then begin behind the backlog, and are measured.
+	Behind int
 
 	Senders   int // connections; default 4
 	Receivers int // connections; default 4
@@ -85,6 +88,9 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// maxBehind leaves one of the five readers that a partition can have without an epoch.
+const maxBehind = 4
+
 // Validate reports every fault at once.
 func (c Config) Validate() error {
 	var errs []error
@@ -99,6 +105,8 @@ func (c Config) Validate() error {
 	wrong(c.Senders < 1 || c.Receivers < 1, "senders and receivers: at least one of each")
 	wrong(c.Window < 1 || c.Credit < 1, "window and credit: at least 1")
 	wrong(c.Hub != "" && c.Urgent > 0, "urgent: an event hub has no priorities")
+	wrong(c.Hub == "" && c.Behind > 0, "behind: a queue has no old messages to read")
+	wrong(c.Behind < 0 || c.Behind > maxBehind, "behind: %d is outside 0..%d", c.Behind, maxBehind)
 	wrong(c.Partitions < 0, "partitions: %d is negative", c.Partitions)
 	wrong(c.Batch < 0 || c.Urgent < 0 || c.Duration < 0 || c.Pause < 0, "batch, urgent, duration and pause cannot be negative")
 	return errors.Join(errs...)

@@ -4,6 +4,7 @@ package load
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
@@ -40,6 +41,8 @@ type eventReader struct {
 	run    *run
 	credit uint32
 	links  []partitionReader // by their handles
+	out    *atomic.Uint64    // counts events of this run
+	behind bool              // it reads what is old, and nothing is measured
 
 	known   uint64 // events of this run since the last report
 	foreign uint64 // events of other runs
@@ -48,12 +51,24 @@ type eventReader struct {
 
 // newEventReader attaches to those partitions whose turn it is among all connections.
 func (r *run) newEventReader(c *conn, credit, turn int) (*eventReader, error) {
-	in := &eventReader{conn: c, run: r, credit: uint32(credit)}
+	in := &eventReader{conn: c, run: r, credit: uint32(credit), out: &r.out}
 	from := "@latest"
-	if r.cfg.Mode == Receive || r.cfg.Backlog > 0 {
+	if r.cfg.Mode == Receive || r.cfg.Backlog > 0 && r.cfg.Behind == 0 {
 		from = "-1"
 	}
-	for p := turn; p < r.cfg.Partitions; p += r.cfg.Receivers {
+	return in, in.attach(from, turn, r.cfg.Receivers)
+}
+
+// newReaderBehind attaches to all partitions at their oldest events.
+func (r *run) newReaderBehind(c *conn, credit int) (*eventReader, error) {
+	in := &eventReader{conn: c, run: r, credit: uint32(credit), out: &r.behind, behind: true}
+	return in, in.attach("-1", 0, 1)
+}
+
+// attach attaches to every step-th partition.
+func (in *eventReader) attach(from string, first, step int) error {
+	r, c := in.run, in.conn
+	for p := first; p < r.cfg.Partitions; p += step {
 		node := fmt.Sprintf("%s/ConsumerGroups/$Default/Partitions/%d", r.cfg.Hub, p)
 		c.send(&frame.Attach{
 			Name: r.linkName("reader"), Handle: uint32(len(in.links)), Role: frame.Receiver,
@@ -63,13 +78,13 @@ func (r *run) newEventReader(c *conn, credit, turn int) (*eventReader, error) {
 		})
 		in.links = append(in.links, partitionReader{})
 		if err := c.flush(); err != nil {
-			return nil, err
+			return err
 		}
 		if err := c.awaitAttach(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return in, nil
+	return nil
 }
 
 // startFilter is the filter that makes a reader start behind an offset.
@@ -125,7 +140,7 @@ func (in *eventReader) handle() error {
 			return err
 		}
 		if !ok {
-			in.run.out.Add(in.known)
+			in.out.Add(in.known)
 			in.known = 0
 			return nil
 		}
@@ -164,7 +179,7 @@ func (in *eventReader) transfer(fields *codec.Reader, payload []byte, now time.D
 		in.foreign++
 		return
 	}
-	if k == kindPlain {
+	if k == kindPlain && !in.behind {
 		in.latency.Record(now - sent)
 	}
 	in.known++

@@ -27,6 +27,7 @@ type Report struct {
 	Missing uint64 `json:"missing,omitempty"` // accepted and not received
 	Foreign uint64 `json:"foreign,omitempty"` // of other runs
 	Left    uint64 `json:"left,omitempty"`    // of the backlog, at the end
+	Behind  uint64 `json:"behind,omitempty"`  // old events that readers behind have read
 }
 
 // Throughput is a number of messages over a time.
@@ -116,6 +117,7 @@ func (r *Report) Print(w io.Writer) {
 	}{
 		{r.Refused, "were rejected"}, {r.Missing, "were accepted and not received"},
 		{r.Foreign, "of other runs were in the queue"}, {r.Left, "of the backlog are left"},
+		{r.Behind, "that are old were read meanwhile"},
 	} {
 		if n.count > 0 {
 			fmt.Fprintf(w, "  %d messages %s\n", n.count, n.text)

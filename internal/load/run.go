@@ -28,6 +28,8 @@ type run struct {
 	out atomic.Uint64
 	_   [64]byte
 
+	behind atomic.Uint64 // events that readers behind have read
+
 	report Report
 }
 
@@ -164,7 +166,10 @@ type received struct {
 
 // newConsumer makes a connection receive, the turn-th of all.
 func (r *run) newConsumer(c *conn, turn, credit int, urgent func(time.Duration)) (consumer, error) {
-	if r.cfg.Hub != "" {
+	switch {
+	case r.cfg.Hub != "" && turn >= r.cfg.Receivers:
+		return r.newReaderBehind(c, credit)
+	case r.cfg.Hub != "":
 		return r.newEventReader(c, credit, turn)
 	}
 	in, err := r.newReceiver(c, credit)
@@ -178,7 +183,7 @@ func (r *run) newConsumer(c *conn, turn, credit int, urgent func(time.Duration))
 // receivers starts the receivers. stop ends them and returns what they measured.
 func (r *run) receivers(ctx context.Context, credit int, urgent func(time.Duration)) (stop func() (*received, error), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	all := make([]consumer, r.cfg.Receivers)
+	all := make([]consumer, r.cfg.Receivers+r.cfg.Behind)
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	stop = func() (*received, error) {
@@ -255,8 +260,13 @@ func (r *run) load(ctx context.Context) error {
 	r.report.Latency = quantiles(&in.latency)
 	r.report.Foreign = in.foreign
 	if r.cfg.Mode == InOut {
-		r.report.Missing = r.in.Load() - min(r.in.Load(), r.out.Load())
+		want := r.in.Load()
+		if r.cfg.Behind > 0 {
+			want -= backlog
+		}
+		r.report.Missing = want - min(want, r.out.Load())
 	}
+	r.report.Behind = r.behind.Load()
 	return err
 }
 
@@ -264,6 +274,9 @@ func (r *run) load(ctx context.Context) error {
 // comes any more. With Receive, Count says how much is waited for.
 func (r *run) drain(ctx context.Context, backlog uint64) {
 	want := r.in.Load()
+	if r.cfg.Behind > 0 {
+		want -= backlog
+	}
 	if r.cfg.Mode == Receive && backlog == 0 {
 		want = r.cfg.Count
 	}

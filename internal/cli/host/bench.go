@@ -71,6 +71,7 @@ then is the time from sending to receipt.`,
 	fs.StringVar(&f.Queue, "queue", "bench", "`name` of the queue, which is created if need be; nobody else should use it")
 	fs.StringVar(&f.Hub, "hub", "", "`name` of an event hub to use instead of a queue, created if need be")
 	fs.IntVar(&f.Partitions, "partitions", 16, "partitions of the event hub")
+	fs.IntVar(&f.Behind, "behind", 0, "connections that read the event hub from its oldest event meanwhile")
 	fs.StringVar(&f.mode, "mode", string(load.InOut), "send, receive or inout")
 	fs.IntVar(&f.Senders, "senders", 4, "connections that send")
 	fs.IntVar(&f.Receivers, "receivers", 4, "connections that receive")
