@@ -56,6 +56,13 @@ func TestDefinitionsAreComplete(t *testing.T) {
 		{admin.PolicyState{}, broker.PolicyState{}},
 		{admin.DryRun{}, broker.DryRun{}},
 		{admin.Pool{}, broker.Pool{}},
+		{admin.Hub{}, entity.Hub{}},
+		{admin.ConsumerGroup{}, entity.ConsumerGroup{}},
+		{admin.HubRuntime{}, broker.HubRuntime{}},
+		{firstOf(admin.HubRuntime{}.Groups), broker.GroupRuntime{}},
+		{admin.HubRuntime{}.In, broker.EventFlow{}},
+		{admin.PartitionRuntime{}, broker.PartitionRuntime{}},
+		{firstOf(admin.PartitionRuntime{}.Readers), broker.ReaderRuntime{}},
 	} {
 		ours, theirs := fields(reflect.TypeOf(c.ours)), fields(reflect.TypeOf(c.theirs))
 		if !slices.Equal(ours, theirs) {
@@ -63,6 +70,9 @@ func TestDefinitionsAreComplete(t *testing.T) {
 		}
 	}
 }
+
+// firstOf returns a value of the type that a list is of.
+func firstOf[T any]([]T) (t T) { return t }
 
 // open starts a broker and returns an administrator and a user of it.
 func open(t *testing.T, yaml string) (context.Context, *admin.Client, *client.Client) {
@@ -362,4 +372,62 @@ func TestPartsOfAQueue(t *testing.T) {
 	if q.Runtime.Active != 1 || q.Paused.Sending {
 		t.Errorf("there are %d messages, paused: %t", q.Runtime.Active, q.Paused.Sending)
 	}
+}
+
+func TestHubFromCreationToDeletion(t *testing.T) {
+	ctx, a, _ := open(t, "queues: [{name: q}]")
+	h, err := a.CreateHub(ctx, admin.Hub{Name: "site/clicks", PartitionCount: 2, ConsumerGroups: []admin.ConsumerGroup{{Name: "a"}}})
+	must(t, err)
+	if h.Definition.MessageRetention.String() != "1d" || h.Definition.Status != admin.Active || len(h.Runtime.Partitions) != 2 || h.Runtime.Created.IsZero() {
+		t.Errorf("created %+v", h)
+	}
+	_, err = a.CreateHub(ctx, admin.Hub{Name: "Q"})
+	wantError(t, "the name of a queue", err, client.ErrExists)
+	_, err = a.CreateHub(ctx, admin.Hub{Name: "x", PartitionCount: 1025})
+	wantError(t, "too many partitions", err, client.ErrInvalid)
+	h.Definition.PartitionCount, h.Definition.MessageRetention = 3, admin.Forever
+	h, err = a.PutHub(ctx, h.Definition)
+	must(t, err)
+	if h.Definition.PartitionCount != 3 || h.Definition.MessageRetention != admin.Forever || len(h.Definition.ConsumerGroups) != 1 {
+		t.Errorf("put %+v", h.Definition)
+	}
+	_, err = a.PutHub(ctx, admin.Hub{Name: "site/clicks", PartitionCount: 2})
+	wantError(t, "fewer partitions", err, client.ErrInvalid)
+
+	g, err := a.PutGroup(ctx, "site/clicks", admin.ConsumerGroup{Name: "b"})
+	must(t, err)
+	g.UserMetadata = "ours"
+	g, err = a.PutGroup(ctx, "site/clicks", g)
+	must(t, err)
+	if g.UserMetadata != "ours" || g.Created.IsZero() {
+		t.Errorf("the group is %+v", g)
+	}
+	_, err = a.PutGroup(ctx, "q", admin.ConsumerGroup{Name: "b"})
+	wantError(t, "a group of a queue", err, client.ErrNotFound)
+	must(t, a.DeleteGroup(ctx, "site/clicks", "a"))
+	wantError(t, "deleting $Default", a.DeleteGroup(ctx, "site/clicks", "$Default"), client.ErrNotAllowed)
+	groups, err := a.Groups(ctx, "site/clicks")
+	must(t, err)
+	if len(groups) != 2 || groups[0].Name != "$Default" || groups[1].Name != "b" || groups[1].UserMetadata != "ours" {
+		t.Errorf("the groups are %+v", groups)
+	}
+
+	k, err := a.SetKey(ctx, "site/clicks", admin.Key{Name: "device", Rights: []admin.Right{admin.Send}})
+	must(t, err)
+	keys, err := a.Keys(ctx, "site/clicks")
+	must(t, err)
+	if k.PrimaryKey == "" || len(keys) != 1 {
+		t.Errorf("the keys are %+v", keys)
+	}
+	wantError(t, "pausing a hub", a.Pause(ctx, "site/clicks", admin.Pause{Sending: true}), client.ErrNotAllowed)
+	hubs, err := a.Hubs(ctx)
+	must(t, err)
+	space, err := a.Namespace(ctx)
+	must(t, err)
+	if len(hubs) != 1 || space.Hubs != 1 {
+		t.Errorf("the hubs are %+v, of a namespace %+v", hubs, space)
+	}
+	must(t, a.DeleteHub(ctx, "site/clicks"))
+	_, err = a.Hub(ctx, "site/clicks")
+	wantError(t, "a deleted hub", err, client.ErrNotFound)
 }

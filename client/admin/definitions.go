@@ -158,6 +158,31 @@ type Subscription struct {
 	Rules []Rule `json:"rules,omitzero"`
 }
 
+// Hub is the definition of an event hub. Only Name is required; zero means the default,
+// which the broker fills in. docs/guide/hubs.md has the meaning of each field.
+type Hub struct {
+	Name string `json:"name"`
+	// PartitionCount may grow later, and never shrink. Zero leaves it as it is.
+	PartitionCount              int      `json:"partitionCount,omitzero"`
+	MessageRetention            Duration `json:"messageRetention,omitzero"`
+	MaxPartitionSizeInMegabytes int64    `json:"maxPartitionSizeInMegabytes,omitzero"` // zero is no limit
+	MaxMessageSizeInKilobytes   int64    `json:"maxMessageSizeInKilobytes,omitzero"`
+	Status                      Status   `json:"status,omitzero"`
+	UserMetadata                string   `json:"userMetadata,omitzero"`
+	AuthorizationRules          []Key    `json:"authorizationRules,omitempty"`
+	// ConsumerGroups are all the groups there shall be, besides $Default, which is always
+	// there; nil leaves them as they are.
+	ConsumerGroups []ConsumerGroup `json:"consumerGroups,omitzero"`
+}
+
+// ConsumerGroup is a name under which an event hub is read.
+type ConsumerGroup struct {
+	Name         string    `json:"name"`
+	UserMetadata string    `json:"userMetadata,omitzero"`
+	Created      time.Time `json:"createdAt,omitzero"` // set by the broker
+	Updated      time.Time `json:"updatedAt,omitzero"` // set by the broker
+}
+
 // Rule chooses messages for a subscription and may change them.
 type Rule struct {
 	Name    string    `json:"name"`

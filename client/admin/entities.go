@@ -59,6 +59,7 @@ type Namespace struct {
 	Queues        int       `json:"queues"`
 	Topics        int       `json:"topics"`
 	Subscriptions int       `json:"subscriptions"`
+	Hubs          int       `json:"hubs"`
 	Counts        Counts    `json:"counts"` // of all of them together
 }
 

@@ -22,8 +22,8 @@ import (
 // place is an entity by its address, as package client takes it.
 type place struct {
 	entity string
-	path   string // of a queue or subscription
-	topic  string // its path if it is a topic
+	path   string   // of a queue or subscription
+	others []string // its paths if it is a topic or an event hub
 	part   entity.SubQueue
 }
 
@@ -33,12 +33,12 @@ func find(address string) (place, error) {
 	if err != nil {
 		return place{}, fmt.Errorf("%w: %w", client.ErrInvalid, err)
 	}
-	at := place{entity: address, path: path("queues", p.Entity), topic: path("topics", p.Entity), part: p.SubQueue}
-	if p.Management {
+	at := place{entity: address, path: path("queues", p.Entity), others: []string{path("topics", p.Entity), path("hubs", p.Entity)}, part: p.SubQueue}
+	if p.Management || p.OfHub() {
 		return place{}, fmt.Errorf("%w: %q has no messages", client.ErrInvalid, address)
 	}
 	if p.Subscription != "" {
-		at.path, at.topic = path("topics", p.Entity, "subscriptions", p.Subscription), ""
+		at.path, at.others = path("topics", p.Entity, "subscriptions", p.Subscription), nil
 	}
 	return at, nil
 }
@@ -64,12 +64,16 @@ func (p place) messages() (path string, query url.Values) {
 	return p.path + "/messages", url.Values{}
 }
 
-// either does something to a queue or subscription or, if it is none, to a topic.
+// either does something to a queue or subscription or, if it is none, to a topic or an
+// event hub.
 func (p place) either(do func(path string) error) error {
 	err := do(p.path)
-	if p.topic != "" && errors.Is(err, client.ErrNotFound) {
-		if other := do(p.topic); !errors.Is(other, client.ErrNotFound) {
-			return other
+	for _, path := range p.others {
+		if !errors.Is(err, client.ErrNotFound) {
+			break
+		}
+		if other := do(path); !errors.Is(other, client.ErrNotFound) {
+			err = other
 		}
 	}
 	return err
@@ -87,7 +91,7 @@ func (c *Client) Pause(ctx context.Context, address string, p Pause) error {
 	})
 }
 
-// Keys returns the keys of a queue or topic. Those of the whole broker are not among
+// Keys returns the keys of a queue, topic or event hub. Those of the whole broker are not among
 // them: they are in its data directory.
 func (c *Client) Keys(ctx context.Context, address string) ([]Key, error) {
 	var found struct {
@@ -105,7 +109,7 @@ func (c *Client) Keys(ctx context.Context, address string) ([]Key, error) {
 	return found.Definition.Keys, err
 }
 
-// SetKey adds a key to a queue or topic, or replaces the one of that name. It returns it
+// SetKey adds a key to a queue, topic or event hub, or replaces the one of that name. It returns it
 // with what the broker and SetKey have filled in.
 func (c *Client) SetKey(ctx context.Context, address string, k Key) (Key, error) {
 	if k.PrimaryKey == "" {

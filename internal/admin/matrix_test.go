@@ -27,6 +27,7 @@ import (
 const (
 	matrixQueue = "orders/eu"
 	matrixTopic = "news"
+	matrixHub   = "clicks"
 )
 
 // credential is a column: the caller.
@@ -45,13 +46,15 @@ type action struct {
 
 // actions are all routes of the API, and those of the service.
 func actions(routes []route) []action {
-	fill := strings.NewReplacer("{queue}", url.PathEscape(matrixQueue), "{topic}", matrixTopic, "{subscription}", "all", "{rule}", "extra", "{seq}", "1", "{pool}", "low")
+	fill := strings.NewReplacer("{hub}", matrixHub, "{group}", "g", "{partition}", "0", "{queue}", url.PathEscape(matrixQueue), "{topic}", matrixTopic, "{subscription}", "all", "{rule}", "extra", "{seq}", "1", "{pool}", "low")
 	target := func(path string) string {
 		switch {
 		case strings.Contains(path, "{queue}"):
 			return matrixQueue
 		case strings.Contains(path, "{topic}"):
 			return matrixTopic
+		case strings.Contains(path, "{hub}"):
+			return matrixHub
 		}
 		return ""
 	}
@@ -60,7 +63,7 @@ func actions(routes []route) []action {
 		as = append(as, action{rt.method, apiRoot + fill.Replace(rt.path), apiRoot + rt.path, rt.right, target(rt.path)})
 	}
 	as = append(as, action{"GET", "/metrics", "/metrics", access.Listen, ""})
-	fill = strings.NewReplacer("{queue}", matrixQueue, "{topic}", matrixTopic, "{subscription}", "all", "{rule}", "extra",
+	fill = strings.NewReplacer("{hub}", matrixHub, "{group}", "g", "{partition}", "0", "{queue}", matrixQueue, "{topic}", matrixTopic, "{subscription}", "all", "{rule}", "extra",
 		"{id}", "1", "{lock}", "00000000-0000-0000-0000-000000000001")
 	for _, s := range []struct {
 		method, path string
@@ -83,11 +86,13 @@ func actions(routes []route) []action {
 	}
 	for _, path := range []string{
 		"/$namespaceinfo", "/$Resources/queues", "/$Resources/topics", "/{topic}/subscriptions", "/{topic}/subscriptions/{subscription}/rules",
+		"/$Resources/eventhubs", "/{hub}/consumergroups", "/{hub}/consumergroups/{group}/partitions", "/{hub}/consumergroups/{group}/partitions/{partition}",
 	} {
 		as = append(as, action{"GET", fill.Replace(path) + "?api-version=2021-05", path + "?api-version=", access.Manage, target(path)})
 	}
 	for _, path := range []string{
 		"/{queue}", "/{topic}", "/{topic}/subscriptions/{subscription}", "/{topic}/subscriptions/{subscription}/rules/{rule}",
+		"/{hub}", "/{hub}/consumergroups/{group}",
 	} {
 		for _, method := range []string{"GET", "PUT", "DELETE"} {
 			as = append(as, action{method, fill.Replace(path) + "?api-version=2021-05", path + "?api-version=", access.Manage, target(path)})
@@ -117,6 +122,14 @@ func restore(ctx context.Context, b *broker.Broker) error {
 	if errors.Is(err, broker.ErrExists) {
 		_, err = b.UpdateTopic(ctx, topic)
 	}
+	fail(err)
+	hub := entity.Hub{Name: matrixHub, PartitionCount: 1, AuthorizationRules: accesstest.Rules(matrixHub)}
+	_, err = b.CreateHub(ctx, hub)
+	if errors.Is(err, broker.ErrExists) {
+		_, err = b.UpdateHub(ctx, hub)
+	}
+	fail(err)
+	_, err = b.CreateConsumerGroup(ctx, matrixHub, entity.ConsumerGroup{Name: "g"})
 	fail(err)
 	_, err = b.CreateSubscription(ctx, matrixTopic, entity.Subscription{Name: "all"})
 	fail(err)

@@ -19,6 +19,7 @@ type Namespace struct {
 	Queues        int           `json:"queues"`
 	Topics        int           `json:"topics"`
 	Subscriptions int           `json:"subscriptions"`
+	Hubs          int           `json:"hubs"`
 	Counts        broker.Counts `json:"counts"` // of all of them together
 }
 
@@ -53,7 +54,7 @@ func (a *api) namespaceRoutes() []route {
 }
 
 func namespace(c *call) (any, error) {
-	n := Namespace{Name: c.Namespace, StartedAt: c.started.UTC()}
+	n := Namespace{Name: c.Namespace, StartedAt: c.started.UTC(), Hubs: len(c.Broker.Hubs())}
 	for path, kind := range c.Broker.Paths() {
 		rt, err := c.Broker.Runtime(c.Context(), path)
 		if errors.Is(err, broker.ErrNotFound) {

@@ -81,6 +81,8 @@ func (a *api) table() []route {
 	rs = append(rs, a.topicRoutes()...)
 	rs = append(rs, a.subscriptionRoutes()...)
 	rs = append(rs, a.ruleRoutes()...)
+	rs = append(rs, a.hubRoutes()...)
+	rs = append(rs, a.groupRoutes()...)
 	rs = append(rs, a.messageRoutes()...)
 	rs = append(rs, a.deadLetterRoutes()...)
 	rs = append(rs, a.policyRoutes()...)
@@ -161,7 +163,7 @@ func (c *call) recheck() (err error) {
 
 // address is the entity that the path names; empty is the namespace.
 func (c *call) address() string {
-	if q := c.PathValue("queue"); q != "" {
+	if q := cmp.Or(c.PathValue("queue"), c.PathValue("hub")); q != "" {
 		return q
 	}
 	t, s := c.PathValue("topic"), c.PathValue("subscription")
@@ -301,6 +303,12 @@ func definitionFaults(v any, path func(string) string) entity.Faults {
 	case *entity.Rule:
 		d.Name = cmp.Or(d.Name, path("rule"))
 		return broker.RuleFaults(*d)
+	case *entity.Hub:
+		d.Name = cmp.Or(d.Name, path("hub"))
+		return broker.HubFaults(*d)
+	case *entity.ConsumerGroup:
+		d.Name = cmp.Or(d.Name, path("group"))
+		return broker.GroupFaults(*d)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func read(t *testing.T, yaml string) Namespace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Namespace{c.Queues, c.Topics}
+	return Of(c)
 }
 
 // describe prints a plan, a line for each step, change and unmanaged entity.
@@ -76,6 +76,22 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 			"queues: [{name: a, forwardTo: b, lockDuration: 30s}, {name: b, forwardDeadLetteredMessagesTo: a, lockDuration: 30s}]", "",
 			"create queue b\n  lockDuration: 1m -> 30s\ncreate queue a\n  forwardTo:  -> b\n  lockDuration: 1m -> 30s\n" +
 				"update queue b\n  forwardDeadLetteredMessagesTo:  -> a\n"},
+		{"a new hub",
+			"hubs: [{name: h, partitionCount: 8, consumerGroups: [$Default, g, {name: k, userMetadata: ours}]}]", "",
+			"create hub h\n  partitionCount: 4 -> 8\ncreate group h/g\ncreate group h/k\n  userMetadata:  -> ours\n"},
+		{"a hub that changes",
+			"hubs: [{name: H, messageRetention: 1h, consumerGroups: [g, {name: $default, userMetadata: all}]}]",
+			"hubs: [{name: h, partitionCount: 8, status: Disabled, consumerGroups: [{name: g, userMetadata: ours}, other, $Default]}, {name: more}]",
+			"update hub H\n  messageRetention: 1d -> 1h\nupdate group H/g\n  userMetadata: ours -> \nupdate group H/$default\n  userMetadata:  -> all\n" +
+				"keep group h/other\nkeep hub more\n"},
+		{"a hub that would shrink, names of others, and forwards to a hub",
+			"queues: [{name: h}, {name: f, forwardTo: old}]\nhubs: [{name: q}, {name: t}, {name: s, partitionCount: 2}]",
+			"queues: [{name: q}]\ntopics: [{name: t}]\nhubs: [{name: h}, {name: s}, {name: old}]",
+			"create queue h\n  blocked: there is an event hub of this name\n" +
+				"create queue f\n  forwardTo:  -> old\n  blocked: forwardTo: \"old\" is an event hub; only queues and topics can be forwarded to\n" +
+				"create hub q\n  blocked: there is a queue of this name\ncreate hub t\n  blocked: there is a topic of this name\n" +
+				"update hub s\n  partitionCount: 4 -> 2\n  blocked: The partition count of an existing EventHub cannot be decreased: it is 4, and 2 was asked for. \n" +
+				"keep queue q\nkeep topic t\nkeep hub h\nkeep hub old\n"},
 		{"a property is reset to its default",
 			"queues: [{name: a}]", "queues: [{name: a, maxDeliveryCount: 3}]",
 			"update queue a\n  maxDeliveryCount: 3 -> 10\n"},

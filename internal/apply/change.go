@@ -23,7 +23,7 @@ type Change struct {
 
 // identity are the properties that identify an entity, and those that are
 // compared separately.
-var identity = []string{"name", "rules", "defaultRule"}
+var identity = []string{"name", "rules", "defaultRule", "consumerGroups", "createdAt", "updatedAt"}
 
 // changes compares two definitions of one type property by property, in the
 // spelling that files and the wire have in common.

@@ -13,7 +13,7 @@ import (
 
 // Diff plans the way from have to want.
 func Diff(want, have Namespace) Plan {
-	d := differ{queues: map[string]entity.Queue{}, topics: map[string]config.Topic{}}
+	d := differ{queues: map[string]entity.Queue{}, topics: map[string]config.Topic{}, hubs: map[string]entity.Hub{}}
 	d.plan = Plan{Steps: []Step{}, Unmanaged: []EntityRef{}} // empty, not null, in JSON
 	for _, q := range have.Queues {
 		d.queues[entity.Key(q.Name)] = q
@@ -21,14 +21,21 @@ func Diff(want, have Namespace) Plan {
 	for _, t := range have.Topics {
 		d.topics[entity.Key(t.Name)] = t
 	}
+	for _, h := range have.Hubs {
+		d.hubs[entity.Key(h.Name)] = h
+	}
 	for _, q := range want.Queues {
 		d.queue(q)
 	}
 	for _, t := range want.Topics {
 		d.topic(t)
 	}
+	for _, h := range want.Hubs {
+		d.hub(h)
+	}
 	d.leaveQueues(want, have)
 	d.leaveTopics(want, have)
+	d.leaveHubs(want, have)
 	d.blockForwards(want)
 	d.plan.Steps = targetsFirst(d.plan.Steps, ends(want, have))
 	return d.plan
@@ -43,18 +50,27 @@ func (d *differ) blockForwards(want Namespace) {
 	for _, t := range want.Topics {
 		wanted[entity.Key(t.Name)] = true
 	}
-	known := func(target string) bool {
+	problem := func(target string) string {
 		p, err := entity.ParsePath(target)
 		_, queue := d.queues[entity.Key(p.Entity)]
 		_, topic := d.topics[entity.Key(p.Entity)]
-		return err != nil || queue || topic || wanted[entity.Key(p.Entity)] // errors are others' to find
+		_, hub := d.hubs[entity.Key(p.Entity)]
+		switch {
+		case err != nil || queue || topic || wanted[entity.Key(p.Entity)]: // errors are others' to find
+			return ""
+		case hub:
+			return fmt.Sprintf("%q is an event hub; only queues and topics can be forwarded to", target)
+		}
+		return fmt.Sprintf("%q is neither in the file nor in the broker", target)
 	}
 	for i := range d.plan.Steps {
 		s := &d.plan.Steps[i]
 		var fs entity.Faults
 		for _, c := range s.Changes {
-			if (c.Property == "forwardTo" || c.Property == "forwardDeadLetteredMessagesTo") && c.To != "" && !entity.SameTarget(c.From, c.To) && !known(c.To) {
-				fs = append(fs, entity.Fault{Field: c.Property, Problem: fmt.Sprintf("%q is neither in the file nor in the broker", c.To)})
+			if (c.Property == "forwardTo" || c.Property == "forwardDeadLetteredMessagesTo") && c.To != "" && !entity.SameTarget(c.From, c.To) {
+				if why := problem(c.To); why != "" {
+					fs = append(fs, entity.Fault{Field: c.Property, Problem: why})
+				}
 			}
 		}
 		if len(fs) > 0 && s.Conflict == nil {
@@ -90,6 +106,7 @@ func ends(want, have Namespace) map[string][]string {
 type differ struct {
 	queues map[string]entity.Queue // that are there, by key
 	topics map[string]config.Topic
+	hubs   map[string]entity.Hub
 	plan   Plan
 }
 
@@ -97,9 +114,7 @@ func (d *differ) add(s Step) { d.plan.Steps = append(d.plan.Steps, s) }
 
 func (d *differ) queue(q entity.Queue) {
 	s := Step{Verb: Create, EntityRef: EntityRef{Kind: Queue, Name: q.Name}}
-	if _, taken := d.topics[entity.Key(q.Name)]; taken {
-		s.Conflict = fmt.Errorf("there is a topic of this name")
-	}
+	s.Conflict = d.taken(q.Name, Queue)
 	have, found := d.queues[entity.Key(q.Name)]
 	if !found {
 		s.NewQueue = new(q.WithDefaults())
@@ -120,6 +135,23 @@ func (d *differ) queue(q entity.Queue) {
 	d.change(s)
 }
 
+// taken reports an entity of another kind that has the name.
+func (d *differ) taken(name string, kind Kind) error {
+	key := entity.Key(name)
+	_, queue := d.queues[key]
+	_, topic := d.topics[key]
+	_, hub := d.hubs[key]
+	switch {
+	case queue && kind != Queue:
+		return fmt.Errorf("there is a queue of this name")
+	case topic && kind != Topic:
+		return fmt.Errorf("there is a topic of this name")
+	case hub && kind != Hub:
+		return fmt.Errorf("there is an event hub of this name")
+	}
+	return nil
+}
+
 // change adds an update if there is something to it.
 func (d *differ) change(s Step) {
 	if len(s.Changes) > 0 {
@@ -129,9 +161,7 @@ func (d *differ) change(s Step) {
 
 func (d *differ) topic(t config.Topic) {
 	s := Step{Verb: Create, EntityRef: EntityRef{Kind: Topic, Name: t.Name}}
-	if _, taken := d.queues[entity.Key(t.Name)]; taken {
-		s.Conflict = fmt.Errorf("there is a queue of this name")
-	}
+	s.Conflict = d.taken(t.Name, Topic)
 	have, found := d.topics[entity.Key(t.Name)]
 	if !found {
 		s.NewTopic = new(t.Topic.WithDefaults())

@@ -13,7 +13,8 @@
 // An entity in the file gets the properties of the file, and the defaults for
 // the others. Status, policy, authorization rules and the rules of a
 // subscription are exceptions, because they are often managed elsewhere: they
-// stay as they are if the file does not have them.
+// stay as they are if the file does not have them. So does the number of partitions of a
+// hub, which can only grow.
 //
 // # Concurrency
 //

@@ -16,6 +16,12 @@ import (
 type Namespace struct {
 	Queues []entity.Queue
 	Topics []config.Topic
+	Hubs   []entity.Hub // with their consumer groups; of existing ones $Default need not be listed
+}
+
+// Of returns the entities of a configuration.
+func Of(c config.Config) Namespace {
+	return Namespace{Queues: c.Queues, Topics: c.Topics, Hubs: c.Hubs}
 }
 
 // Verb is what a step does.
@@ -37,12 +43,15 @@ const (
 	Topic        Kind = "topic"
 	Subscription Kind = "subscription"
 	Rule         Kind = "rule"
+	Hub          Kind = "hub"
+	Group        Kind = "group"
 )
 
-// EntityRef says where something is. A queue or topic has a Name; what belongs to a
-// topic names the topic, and a rule its subscription as well.
+// EntityRef says where something is. A queue, topic or hub has a Name; what belongs to a
+// topic or hub names that, and a rule its subscription as well.
 type EntityRef struct {
 	Kind         Kind   `json:"kind"`
+	Hub          string `json:"hub,omitzero"`
 	Topic        string `json:"topic,omitzero"`
 	Subscription string `json:"subscription,omitzero"`
 	Name         string `json:"name"`
@@ -51,7 +60,7 @@ type EntityRef struct {
 // Path is the names from the outside in: jobs/high/urgent.
 func (p EntityRef) Path() string {
 	var names []string
-	for _, name := range []string{p.Topic, p.Subscription, p.Name} {
+	for _, name := range []string{p.Hub, p.Topic, p.Subscription, p.Name} {
 		if name != "" {
 			names = append(names, name)
 		}
@@ -71,10 +80,12 @@ type Step struct {
 	// Conflict is why the step cannot be taken; nil if it can.
 	Conflict error `json:"-"`
 
-	NewQueue        *entity.Queue        `json:"-"`
-	NewTopic        *entity.Topic        `json:"-"`
-	NewSubscription *entity.Subscription `json:"-"` // with rules if it is created, without if it is updated
-	NewRule         *entity.Rule         `json:"-"`
+	NewQueue        *entity.Queue         `json:"-"`
+	NewTopic        *entity.Topic         `json:"-"`
+	NewSubscription *entity.Subscription  `json:"-"` // with rules if it is created, without if it is updated
+	NewRule         *entity.Rule          `json:"-"`
+	NewHub          *entity.Hub           `json:"-"` // without groups: each has a step of its own
+	NewGroup        *entity.ConsumerGroup `json:"-"`
 }
 
 // String is the step in a few words: create queue orders.

@@ -66,5 +66,11 @@ func TopicFaults(t entity.Topic) entity.Faults { return validate.Topic(t) }
 // its policy included.
 func SubscriptionFaults(s entity.Subscription) entity.Faults { return validate.Subscription(s) }
 
+// HubFaults returns everything that is wrong with an event hub.
+func HubFaults(h entity.Hub) entity.Faults { return validate.Hub(h) }
+
+// GroupFaults returns everything that is wrong with a consumer group.
+func GroupFaults(g entity.ConsumerGroup) entity.Faults { return validate.Group(g) }
+
 // RuleFaults returns everything that is wrong with a rule.
 func RuleFaults(r entity.Rule) entity.Faults { return validate.Rule(r) }

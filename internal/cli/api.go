@@ -85,7 +85,7 @@ func (e *apiError) Error() string {
 
 // apiAdvice is what to do about what the broker said.
 var apiAdvice = map[string]string{
-	"not_found":      "`triagemq queue list` and `triagemq topic list` show what there is",
+	"not_found":      "`triagemq queue list`, `triagemq topic list` and `triagemq hub list` show what there is",
 	"pool_not_found": "`triagemq pool list` shows the pools that run; a pool is known when one of its processes has announced itself",
 	"exists":         "change it with update instead of create",
 	"unauthorized":   "check the key in --connection-string or $" + ConnectionVariable,

@@ -32,7 +32,10 @@ func fill(t *testing.T, v reflect.Value, next *int) {
 	case *[]string:
 		*target = []string{fmt.Sprintf("localhost:%d", *next)}
 		return
-	case *source, **entity.Rule, *[]entity.Rule, *[]entity.Queue, *[]Topic, *[]Hub:
+	case *source, **entity.Rule, *[]entity.Rule, *[]entity.Queue, *[]Topic, *[]entity.Hub:
+		return
+	case *[]entity.ConsumerGroup:
+		*target = []entity.ConsumerGroup{{Name: fmt.Sprint("g", *next), UserMetadata: fmt.Sprint("of ", *next)}}
 		return
 	case *entity.AuthorizationRules:
 		*target = entity.AuthorizationRules{{KeyName: fmt.Sprint("k", *next), Rights: []entity.Right{entity.Send}, PrimaryKey: "p"}}
@@ -60,20 +63,21 @@ func TestEveryPropertyHasItsKey(t *testing.T) {
 	var q entity.Queue
 	var topic entity.Topic
 	var s entity.Subscription
+	var h entity.Hub
 	next := 0
-	for _, v := range []any{&q, &topic, &s} {
+	for _, v := range []any{&q, &topic, &s, &h} {
 		fill(t, reflect.ValueOf(v).Elem(), &next)
 	}
 	q.RequiresSession, s.RequiresSession = false, false // neither is allowed with forwarding
 	q.AutoDeleteOnIdle, topic.AutoDeleteOnIdle, s.AutoDeleteOnIdle = 400e9, 401e9, 402e9
 
 	// JSON is YAML too.
-	text := fmt.Sprintf(`{"queues": [%s], "topics": [%s, {"name": "of-s", "subscriptions": [%s]}]}`, encode(t, q), encode(t, topic), encode(t, s))
+	text := fmt.Sprintf(`{"queues": [%s], "topics": [%s, {"name": "of-s", "subscriptions": [%s]}], "hubs": [%s]}`, encode(t, q), encode(t, topic), encode(t, s), encode(t, h))
 	c, err := Parse([]byte(text))
 	if err != nil {
 		t.Fatalf("%v\nin\n%s", err, text)
 	}
-	for _, pair := range [][2]any{{c.Queues[0], q}, {c.Topics[0].Topic, topic}, {c.Topics[1].Subscriptions[0], s}} {
+	for _, pair := range [][2]any{{c.Queues[0], q}, {c.Topics[0].Topic, topic}, {c.Topics[1].Subscriptions[0], s}, {c.Hubs[0], h}} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
 			t.Errorf("read as\n%s, want\n%s", encode(t, pair[0]), encode(t, pair[1]))
 		}
@@ -137,7 +141,7 @@ func TestMergeKnowsEverySetting(t *testing.T) {
 			fill(t, v.Field(i), &next)
 		}
 	}
-	full.Queues, full.Topics, full.Hubs = []entity.Queue{{Name: "q"}}, []Topic{}, []Hub{{Name: "h"}}
+	full.Queues, full.Topics, full.Hubs = []entity.Queue{{Name: "q"}}, []Topic{}, []entity.Hub{{Name: "h"}}
 	if got := (Config{}).Merge(full); !reflect.DeepEqual(got, full) {
 		t.Errorf("nothing, merged with everything, is\n%+v, want\n%+v", got, full)
 	}

@@ -26,7 +26,7 @@ type Config struct {
 
 	Queues []entity.Queue
 	Topics []Topic
-	Hubs   []Hub
+	Hubs   []entity.Hub
 
 	source source // where things were written; none for environment and flags
 }
@@ -79,14 +79,6 @@ type Limits struct {
 type Topic struct {
 	entity.Topic
 	Subscriptions []entity.Subscription
-}
-
-// Hub is an event hub.
-type Hub struct {
-	Name           string
-	PartitionCount int32
-	Retention      entity.Duration
-	ConsumerGroups []string // besides $Default
 }
 
 // Default returns the default settings.

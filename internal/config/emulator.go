@@ -41,7 +41,7 @@ type emulatorFile struct {
 			Name     string
 			Entities []struct {
 				Name           string
-				PartitionCount int32
+				PartitionCount int
 				ConsumerGroups []struct{ Name string }
 			}
 		}
@@ -130,10 +130,10 @@ func (c *Config) takeEmulator(in emulatorFile) error {
 	for _, ns := range user.NamespaceConfig {
 		c.Namespace = ns.Name
 		for _, h := range ns.Entities {
-			hub := Hub{Name: h.Name, PartitionCount: h.PartitionCount}
+			hub := entity.Hub{Name: h.Name, PartitionCount: h.PartitionCount}
 			for _, group := range h.ConsumerGroups {
-				if !strings.EqualFold(group.Name, "$Default") { // listed in some samples; always there
-					hub.ConsumerGroups = append(hub.ConsumerGroups, group.Name)
+				if !strings.EqualFold(group.Name, entity.DefaultGroup) { // listed in some samples; always there
+					hub.ConsumerGroups = append(hub.ConsumerGroups, entity.ConsumerGroup{Name: group.Name})
 				}
 			}
 			c.Hubs = append(c.Hubs, hub)

@@ -134,7 +134,7 @@ func TestEventHubsEmulatorFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Hub{{Name: "eh1", PartitionCount: 2, ConsumerGroups: []string{"cg1"}}, {Name: "eh2", PartitionCount: 4}}
+	want := []entity.Hub{{Name: "eh1", PartitionCount: 2, ConsumerGroups: []entity.ConsumerGroup{{Name: "cg1"}}}, {Name: "eh2", PartitionCount: 4}}
 	if c.Namespace != "emulatorNs1" || !reflect.DeepEqual(c.Hubs, want) {
 		t.Errorf("read as %q, %+v, want emulatorNs1, %+v", c.Namespace, c.Hubs, want)
 	}
@@ -148,6 +148,9 @@ func TestEmulatorFaults(t *testing.T) {
 		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"LockDuration": "PT1H"}}, {"Name": "A"}]}]}}`:                                           "queues[0].lockDuration: 1h is outside 5s..5m",
 		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"LockDuration": "long"}}]}]}}`:                                                          "not a duration",
 		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"MaxDeliveryCount": "many"}}]}]}}`:                                                      "expected a whole number of 32 bits, found a text",
+		`{"UserConfig": {"NamespaceConfig": [{"Entities": [{"Name": "h", "PartitionCount": "1025"}]}]}}`:                                                                 "hubs[0].partitionCount: 1025 is outside 1..1024",
+		`{"UserConfig": {"NamespaceConfig": [{"Entities": [{"Name": "h", "PartitionCount": "two"}]}]}}`:                                                                  "UserConfig.NamespaceConfig[0].Entities[0].PartitionCount: expected a whole number",
+		`{"UserConfig": {"NamespaceConfig": [{"Entities": [{"Name": "h", "ConsumerGroups": [{"Name": "a"}, {"Name": "A"}, {"Name": "b/c"}]}]}]}}`:                        "hubs[0].consumerGroups[2].name: \"b/c\" has a slash",
 		`{"UserConfig": {"Namespaces": [{"Topics": [{"Name": "a", "Subscriptions": [{"Name": "s", "Rules": [{"Name": "r", "Properties": {"FilterType": "Odd"}}]}]}]}]}}`: "topics[0].subscriptions[0].rules[0].filter.kind",
 	} {
 		_, err := parseEmulator("Config.json", []byte(text))

@@ -26,10 +26,28 @@ func (c Config) TargetsElsewhere() Faults {
 	for _, t := range c.Topics {
 		here[entity.Key(t.Name)] = true
 	}
+	for _, h := range c.Hubs { // a fault already
+		here[entity.Key(h.Name)] = true
+	}
 	var fs Faults
 	for _, f := range c.forwards() {
 		if !here[f.target] {
 			fs = append(fs, c.Fault(f.path, fmt.Sprintf("%q is not in the file", f.to)))
+		}
+	}
+	return fs
+}
+
+// hubTargetFaults finds forwards to an event hub, which takes no messages of queues.
+func (c Config) hubTargetFaults() Faults {
+	hubs := map[string]bool{}
+	for _, h := range c.Hubs {
+		hubs[entity.Key(h.Name)] = true
+	}
+	var fs Faults
+	for _, f := range c.forwards() {
+		if hubs[f.target] {
+			fs = append(fs, c.Fault(f.path, fmt.Sprintf("%q is an event hub; only queues and topics can be forwarded to", f.to)))
 		}
 	}
 	return fs
@@ -63,7 +81,7 @@ func (c Config) forwards() []forward {
 			{path: path + ".forwardDeadLetteredMessagesTo", from: from, to: deadTo, dead: true},
 		} {
 			p, err := entity.ParsePath(f.to)
-			if f.to != "" && err == nil && p.Subscription == "" && p.SubQueue == entity.MainQueue {
+			if f.to != "" && err == nil && p == (entity.Path{Entity: p.Entity}) {
 				f.target = entity.Key(p.Entity)
 				all = append(all, f)
 			}

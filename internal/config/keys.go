@@ -22,5 +22,8 @@ func (c Config) KeyFaults() Faults {
 	for i, t := range c.Topics {
 		fs = append(fs, c.source.entityFaults(fmt.Sprintf("topics[%d]", i), t.CheckKeys(nil))...)
 	}
+	for i, h := range c.Hubs {
+		fs = append(fs, c.source.entityFaults(fmt.Sprintf("hubs[%d]", i), h.CheckKeys(nil))...)
+	}
 	return fs
 }

@@ -207,13 +207,27 @@ func (d *decoder) correlation(n node, f *entity.Filter) {
 	})
 }
 
-func (d *decoder) hub(n node, h *Hub) {
+func (d *decoder) hub(n node, h *entity.Hub) {
 	d.object(n, fields{
-		"name":           d.text(&h.Name),
-		"partitionCount": number(d, &h.PartitionCount),
-		"retention":      d.duration(&h.Retention),
-		"consumerGroups": d.texts(&h.ConsumerGroups),
+		"name":                        d.text(&h.Name),
+		"partitionCount":              number(d, &h.PartitionCount),
+		"messageRetention":            d.duration(&h.MessageRetention),
+		"retention":                   d.duration(&h.MessageRetention), // as earlier files have it
+		"maxPartitionSizeInMegabytes": number(d, &h.MaxPartitionSizeInMegabytes),
+		"maxMessageSizeInKilobytes":   number(d, &h.MaxMessageSizeInKilobytes),
+		"status":                      parsed(d, &h.Status, entity.ParseStatus),
+		"userMetadata":                d.text(&h.UserMetadata),
+		"authorizationRules":          d.authorizationRules(&h.AuthorizationRules, "keyName"),
+		"consumerGroups":              items(d, &h.ConsumerGroups, d.group),
 	})
+}
+
+func (d *decoder) group(n node, g *entity.ConsumerGroup) {
+	if isScalar(n.Node) { // the short form: just the name
+		d.text(&g.Name)(n)
+		return
+	}
+	d.object(n, fields{"name": d.text(&g.Name), "userMetadata": d.text(&g.UserMetadata)})
 }
 
 // authorizationRules reads rules whose names are under that key: Service Bus

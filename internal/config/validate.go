@@ -12,13 +12,6 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// Event hubs have separate limits.
-const (
-	maxHubName       = 256
-	maxPartitions    = 1024
-	maxConsumerGroup = 50
-)
-
 // Validate reports every fault of c at once. Load and Parse have done it; it is
 // for a Config that was merged or put together otherwise.
 func (c Config) Validate() error {
@@ -103,35 +96,11 @@ func (c Config) entityFaults() Faults {
 	}
 	for i, h := range c.Hubs {
 		path := fmt.Sprintf("hubs[%d]", i)
-		fs = append(fs, c.hubFaults(path, h)...)
+		fs = append(fs, c.source.entityFaults(path, h.WithDefaults().Validate())...)
 		fs = append(fs, names.add(h.Name, path+".name")...)
 	}
+	fs = append(fs, c.hubTargetFaults()...)
 	return append(fs, c.circleFaults()...)
-}
-
-func (c Config) hubFaults(path string, h Hub) Faults {
-	var fs Faults
-	if h.Name == "" {
-		fs = append(fs, c.Fault(path+".name", "missing"))
-	} else if err := entity.CheckName(h.Name); err != nil {
-		fs = append(fs, c.Fault(path+".name", entity.Reason(err)))
-	} else if len(h.Name) > maxHubName || strings.Contains(h.Name, "/") {
-		fs = append(fs, c.Fault(path+".name", fmt.Sprintf("%q has a slash or more than %d characters", h.Name, maxHubName)))
-	}
-	if h.PartitionCount < 0 || h.PartitionCount > maxPartitions {
-		fs = append(fs, c.Fault(path+".partitionCount", fmt.Sprintf("%d is outside 1..%d", h.PartitionCount, maxPartitions)))
-	}
-	groups := register{config: c}
-	for i, group := range h.ConsumerGroups {
-		at := fmt.Sprintf("%s.consumerGroups[%d]", path, i)
-		if strings.EqualFold(group, "$Default") {
-			fs = append(fs, c.Fault(at, "$Default is always there"))
-		} else if err := entity.CheckSubscriptionName(group); err != nil {
-			fs = append(fs, c.Fault(at, entity.Reason(err)))
-		}
-		fs = append(fs, groups.add(group, at)...)
-	}
-	return fs
 }
 
 // register finds names that are used twice.

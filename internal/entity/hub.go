@@ -67,7 +67,7 @@ func (h Hub) WithDefaults() Hub {
 // Validate reports everything that is wrong with h, as [Faults].
 func (h Hub) Validate() error {
 	var fs Faults
-	fs.name("name", h.Name, CheckName)
+	fs.name("name", h.Name, checkName)
 	fs.number("partitionCount", int64(h.PartitionCount), 1, limits.Partitions)
 	fs.duration("messageRetention", h.MessageRetention, minMessageRetention, Forever)
 	fs.number("maxPartitionSizeInMegabytes", h.MaxPartitionSizeInMegabytes, 0, math.MaxInt64>>20)

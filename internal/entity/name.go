@@ -34,10 +34,10 @@ func Key(name string) string { return strings.ToLower(name) }
 // as a queue and the messages of orders would be one address.
 var reserved = []string{"subscriptions", "rules", "messages", "consumergroups", "partitions", "publishers"}
 
-// CheckName reports why name cannot be the name of a queue, topic or hub. Names are
+// checkName reports why name cannot be the name of a queue, topic or hub. Names are
 // made of letters, digits and . - _ in segments separated by /; they begin and
 // end with a letter or digit.
-func CheckName(name string) error {
+func checkName(name string) error {
 	if err := checkText(name, maxPathLength); err != nil {
 		return err
 	}
@@ -59,9 +59,9 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckSubscriptionName reports why name cannot be the name of a subscription:
+// checkSubscriptionName reports why name cannot be the name of a subscription:
 // as for a queue, in one segment.
-func CheckSubscriptionName(name string) error {
+func checkSubscriptionName(name string) error {
 	if err := checkText(name, maxNameLength); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func checkRuleName(name string) error {
 	if strings.EqualFold(name, DefaultRule) {
 		return nil
 	}
-	return CheckSubscriptionName(name)
+	return checkSubscriptionName(name)
 }
 
 // checkGroupName reports why name cannot be the name of a consumer group: as for a
@@ -86,7 +86,7 @@ func checkGroupName(name string) error {
 	if strings.EqualFold(name, DefaultGroup) {
 		return nil
 	}
-	return CheckSubscriptionName(name)
+	return checkSubscriptionName(name)
 }
 
 // checkPublisherName reports why name cannot be the name of a publisher of a hub.

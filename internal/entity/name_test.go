@@ -14,13 +14,13 @@ func TestCheckName(t *testing.T) {
 		"", "-a", "a-", "/a", "a/", "a b", "$cbs", "a/$DeadLetterQueue", "größe", "a//b", "a/../b", "a\x00b", "a?b",
 		"t/Subscriptions/s", "t/subscriptions", "q/messages", "hub/ConsumerGroups/g", strings.Repeat("x", 261),
 	}
-	checkNames(t, "CheckName", CheckName, good, bad)
+	checkNames(t, "checkName", checkName, good, bad)
 }
 
 func TestCheckSubscriptionName(t *testing.T) {
 	good := []string{"s", "High", "a-b.c_d", strings.Repeat("x", 50)}
 	bad := []string{"", "a/b", "$Default", "-a", strings.Repeat("x", 51)}
-	checkNames(t, "CheckSubscriptionName", CheckSubscriptionName, good, bad)
+	checkNames(t, "checkSubscriptionName", checkSubscriptionName, good, bad)
 }
 
 func TestCheckRuleName(t *testing.T) {

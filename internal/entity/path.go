@@ -133,12 +133,12 @@ func ParsePath(addr string) (Path, error) {
 		}
 	}
 	if !p.OfHub() {
-		if rest, err = cutPart(rest, segSubscriptions, &p.Subscription, CheckSubscriptionName); err != nil {
+		if rest, err = cutPart(rest, segSubscriptions, &p.Subscription, checkSubscriptionName); err != nil {
 			return Path{}, fmt.Errorf("%w: %w", ErrPath, err)
 		}
 	}
 	p.Entity = strings.Join(rest, "/")
-	if err := CheckName(strings.TrimPrefix(p.Entity, "$")); err != nil {
+	if err := checkName(strings.TrimPrefix(p.Entity, "$")); err != nil {
 		return Path{}, fmt.Errorf("%w: %w", ErrPath, err)
 	}
 	return p, nil

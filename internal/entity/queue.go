@@ -72,7 +72,7 @@ func (q Queue) WithDefaults() Queue {
 // Validate reports everything that is wrong with q, as [Faults].
 func (q Queue) Validate() error {
 	var fs Faults
-	fs.name("name", q.Name, CheckName)
+	fs.name("name", q.Name, checkName)
 	q.checkProperties(&fs)
 	return fs.err()
 }

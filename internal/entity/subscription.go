@@ -100,7 +100,7 @@ func (s Subscription) AsQueue(t Topic) Queue {
 // Validate reports everything that is wrong with s, as [Faults].
 func (s Subscription) Validate() error {
 	var fs Faults
-	fs.name("name", s.Name, CheckSubscriptionName)
+	fs.name("name", s.Name, checkSubscriptionName)
 	q := s.AsQueue(Topic{}.WithDefaults())
 	q.LockDuration = s.LockDuration // AsQueue supplies defaults, which here would hide a fault
 	q.MaxDeliveryCount, q.Status, q.AutoDeleteOnIdle = s.MaxDeliveryCount, s.Status, s.AutoDeleteOnIdle

@@ -45,7 +45,7 @@ func (t Topic) WithDefaults() Topic {
 // Validate reports everything that is wrong with t, as [Faults].
 func (t Topic) Validate() error {
 	var fs Faults
-	fs.name("name", t.Name, CheckName)
+	fs.name("name", t.Name, checkName)
 	fs.duration("defaultMessageTimeToLive", t.DefaultMessageTimeToLive, 1, Forever)
 	fs.number("maxSizeInMegabytes", t.MaxSizeInMegabytes, 1, math.MaxInt64>>20)
 	fs.number("maxMessageSizeInKilobytes", t.MaxMessageSizeInKilobytes, 1, maxMessageKB)

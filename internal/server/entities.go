@@ -33,7 +33,7 @@ func defineOnce(ctx context.Context, b *broker.Broker, cfg config.Config, log *s
 	if err != nil {
 		return err
 	}
-	plan := apply.Diff(apply.Namespace{Queues: cfg.Queues, Topics: cfg.Topics}, have)
+	plan := apply.Diff(apply.Of(cfg), have)
 	if fs := obstacles(cfg, plan); len(fs) > 0 {
 		return fs
 	}
@@ -81,6 +81,10 @@ func written(cfg config.Config, p apply.EntityRef) string {
 	if p.Kind == apply.Queue {
 		return fmt.Sprintf("queues[%d]", slices.IndexFunc(cfg.Queues, func(q entity.Queue) bool { return q.Name == p.Name }))
 	}
+	if p.Kind == apply.Hub || p.Kind == apply.Group {
+		name := cmp.Or(p.Hub, p.Name)
+		return fmt.Sprintf("hubs[%d]", slices.IndexFunc(cfg.Hubs, func(h entity.Hub) bool { return h.Name == name }))
+	}
 	topic := cmp.Or(p.Topic, p.Name)
 	i := slices.IndexFunc(cfg.Topics, func(t config.Topic) bool { return t.Name == topic })
 	if p.Kind == apply.Topic {
@@ -101,7 +105,7 @@ func (e *stepError) Unwrap() error { return e.err }
 
 // present returns the entities that there are.
 func present(b *broker.Broker) (apply.Namespace, error) {
-	n := apply.Namespace{Queues: b.Queues()}
+	n := apply.Namespace{Queues: b.Queues(), Hubs: b.Hubs()}
 	for _, t := range b.Topics() {
 		subs, err := b.Subscriptions(t.Name)
 		if err != nil && !errors.Is(err, broker.ErrNotFound) { // deleted meanwhile
@@ -124,6 +128,10 @@ func take(ctx context.Context, b *broker.Broker, s apply.Step) error {
 		_, err = either(s, b.CreateSubscription, b.UpdateSubscription)(ctx, s.Topic, *s.NewSubscription)
 	case apply.Rule:
 		_, err = either(s, b.CreateRule, b.UpdateRule)(ctx, s.Topic, s.Subscription, *s.NewRule)
+	case apply.Hub:
+		_, err = either(s, b.CreateHub, b.UpdateHub)(ctx, *s.NewHub)
+	case apply.Group:
+		_, err = either(s, b.CreateConsumerGroup, b.UpdateConsumerGroup)(ctx, s.Hub, *s.NewGroup)
 	}
 	return err
 }

@@ -207,7 +207,7 @@ func TestHTTP(t *testing.T) {
 		{"/readyz", 200, "ok\n"},
 		{"/health", 200, `{"status":"healthy","message":"Service is healthy."}`},
 		{"/api/v1/connections", 200, "{\"connections\":[]}\n"},
-		{"/nobody?api-version=2021-05", 404, "<Error><Code>404</Code><Detail>SubCode=40400. Not Found. No queue or topic is called 'nobody'.</Detail></Error>"},
+		{"/nobody?api-version=2021-05", 404, "<Error><Code>404</Code><Detail>SubCode=40400. Not Found. No queue, topic or event hub is called 'nobody'.</Detail></Error>"},
 	}
 	for _, tt := range tests {
 		for scheme, client := range map[string]*http.Client{"http": http.DefaultClient, "https": secure} {

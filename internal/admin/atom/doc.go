@@ -15,12 +15,16 @@
 // A request is at most 1 MiB of XML, of bounded depth and size, without a
 // document type, so that nothing in it can grow while it is read.
 //
+// Event hubs, their consumer groups and partitions are served as the tools of the
+// service ask for them.
+//
 // # Deviations
 //
 // The service puts some error texts into the reason phrase of HTTP; here they
 // are in the Detail of the body, which clients print as well. Integers that fit
 // into 32 bits are written as int, even if they were sent as another type,
-// because neither client reads a long.
+// because neither client reads a long. The retention of an event hub is in whole days
+// here, rounded up; an update with that number does not change it.
 //
 // # Concurrency
 //

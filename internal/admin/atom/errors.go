@@ -53,11 +53,13 @@ func detail(p *problem.Problem, err error) string {
 }
 
 // operations are the names of operations in the service's errors for
-// subscriptions and rules.
+// subscriptions, rules and consumer groups.
 var operations = map[kind]map[string]string{
 	kindSubscription:  {http.MethodGet: "GetSubscription", http.MethodPut: "CreateOrUpdateSubscription", http.MethodDelete: "DeleteSubscription"},
 	feedSubscriptions: {http.MethodGet: "EnumerateSubscriptions"},
 	kindRule:          {http.MethodGet: "GetRule", http.MethodPut: "CreateOrUpdateRule", http.MethodDelete: "DeleteRule"},
+	kindGroup:         {http.MethodGet: "GetConsumerGroup", http.MethodPut: "CreateOrUpdateConsumerGroup", http.MethodDelete: "DeleteConsumerGroup"},
+	feedGroups:        {http.MethodGet: "EnumerateConsumerGroups"},
 	feedRules:         {http.MethodGet: "EnumerateRules", http.MethodPut: "CreateOrUpdateRule"},
 }
 

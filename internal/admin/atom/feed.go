@@ -56,6 +56,23 @@ func (c *call) feed() error {
 	case feedTopics:
 		ts, more := cut(p, c.Broker.Topics())
 		return writeFeed(c, "Topics", p, more, ts, c.topicEntry)
+	case feedHubs:
+		hs, more := cut(p, c.Broker.Hubs())
+		return writeFeed(c, "EventHubs", p, more, hs, c.hubEntry)
+	case feedGroups:
+		all, err := c.Broker.ConsumerGroups(c.entity)
+		if err != nil {
+			return err
+		}
+		gs, more := cut(p, all)
+		return writeFeed(c, "ConsumerGroups", p, more, gs, c.groupEntry)
+	case feedPartitions:
+		all, err := c.partitions()
+		if err != nil {
+			return err
+		}
+		ps, more := cut(p, all)
+		return writeFeed(c, "Partitions", p, more, ps, c.partitionEntry)
 	case feedSubscriptions:
 		all, err := c.Broker.Subscriptions(c.entity)
 		if err != nil {

@@ -82,7 +82,7 @@ func (c *call) serve() (status int, err error) {
 	return 0, problem.Method(http.MethodGet, http.MethodPut, http.MethodDelete)
 }
 
-// absent reports a queue or topic that does not exist. The service reports this
+// absent reports a queue, topic or hub that does not exist. The service reports this
 // before it checks the right to manage, except for a request that creates one.
 // For subscriptions and rules only a caller that may manage their topic is
 // told. A caller without a valid key or token for this path is never told.
@@ -96,7 +96,10 @@ func (c *call) absent() error {
 	if _, err := c.Broker.Topic(c.entity); err == nil {
 		return nil
 	}
-	return problem.NotFound("No queue or topic is called '%s'.", c.entity)
+	if _, err := c.Broker.Hub(c.entity); err == nil {
+		return nil
+	}
+	return problem.NotFound("No queue, topic or event hub is called '%s'.", c.entity)
 }
 
 // recheck reports that the request has lost its right: its body may have taken long to
@@ -115,18 +118,25 @@ func (c *call) get() error {
 	case namespaceInfo:
 		c.writeNamespace()
 		return nil
-	case feedQueues, feedTopics, feedSubscriptions, feedRules:
+	case feedQueues, feedTopics, feedSubscriptions, feedRules, feedHubs, feedGroups, feedPartitions:
 		return c.feed()
 	case kindSubscription:
 		return c.writeSubscription()
 	case kindRule:
 		return c.writeRule()
+	case kindGroup:
+		return c.writeGroup()
+	case kindPartition:
+		return c.writePartition()
 	}
 	if _, err := c.Broker.Queue(c.entity); err == nil {
 		return c.writeQueue()
 	}
+	if _, err := c.Broker.Hub(c.entity); err == nil {
+		return c.writeHub()
+	}
 	if _, err := c.Broker.Topic(c.entity); err != nil {
-		return problem.NotFound("No queue or topic is called '%s'.", c.entity)
+		return problem.NotFound("No queue, topic or event hub is called '%s'.", c.entity)
 	}
 	return c.writeTopic()
 }
@@ -138,7 +148,12 @@ func (c *call) remove() error {
 		return c.Broker.DeleteSubscription(ctx, c.entity, c.subscription)
 	case kindRule:
 		return c.Broker.DeleteRule(ctx, c.entity, c.subscription, c.rule)
+	case kindGroup:
+		return c.Broker.DeleteConsumerGroup(ctx, c.entity, c.group)
 	case kindEntity:
+		if _, err := c.Broker.Hub(c.entity); err == nil {
+			return c.Broker.DeleteHub(ctx, c.entity)
+		}
 		if _, err := c.Broker.Topic(c.entity); err == nil {
 			return c.Broker.DeleteTopic(ctx, c.entity)
 		}

@@ -13,22 +13,33 @@ import (
 type kind uint8
 
 const (
-	kindEntity kind = iota // a queue or a topic: the path is the same
+	kindEntity kind = iota // a queue, a topic or a hub: the path is the same
 	kindSubscription
 	kindRule
-	feedQueues
+	kindGroup
+	lastPut = kindGroup // what can be put ends here
+)
+
+const (
+	feedQueues kind = iota + lastPut + 1
 	feedTopics
+	feedHubs
 	feedSubscriptions
 	feedRules
+	feedGroups
+	feedPartitions
+	kindPartition
 	namespaceInfo
 )
 
 // target is a path taken apart.
 type target struct {
 	kind         kind
-	entity       string // the queue or topic
+	entity       string // the queue, topic or hub
 	subscription string
 	rule         string
+	group        string // consumer group of a hub
+	partition    string
 }
 
 // parsePath parses a decoded path. Names may contain slashes, so the literal
@@ -42,6 +53,8 @@ func parsePath(path string) (target, error) {
 		return target{kind: feedQueues}, nil
 	case "$resources/topics":
 		return target{kind: feedTopics}, nil
+	case "$resources/eventhubs":
+		return target{kind: feedHubs}, nil
 	}
 	segments := strings.Split(path, "/")
 	n := len(segments)
@@ -50,21 +63,35 @@ func parsePath(path string) (target, error) {
 	var t target
 	switch {
 	case is(n-2, "Rules") && is(n-4, "Subscriptions") && n > 4: // …/Subscriptions/s/Rules/ or with a name
-		t = target{kindRule, join(n - 4), segments[n-3], segments[n-1]}
+		t = target{kind: kindRule, entity: join(n - 4), subscription: segments[n-3], rule: segments[n-1]}
 		if t.rule == "" {
 			t.kind = feedRules
 		}
 	case is(n-1, "Rules") && is(n-3, "Subscriptions") && n > 3:
-		t = target{feedRules, join(n - 3), segments[n-2], ""}
+		t = target{kind: feedRules, entity: join(n - 3), subscription: segments[n-2]}
 	case is(n-2, "Subscriptions") && n > 2:
-		t = target{kindSubscription, join(n - 2), segments[n-1], ""}
+		t = target{kind: kindSubscription, entity: join(n - 2), subscription: segments[n-1]}
 		if t.subscription == "" {
 			t.kind = feedSubscriptions
 		}
 	case is(n-1, "Subscriptions") && n > 1:
-		t = target{feedSubscriptions, join(n - 1), "", ""}
+		t = target{kind: feedSubscriptions, entity: join(n - 1)}
+	case is(n-2, "Partitions") && is(n-4, "ConsumerGroups") && n > 4:
+		t = target{kind: kindPartition, entity: join(n - 4), group: segments[n-3], partition: segments[n-1]}
+		if t.partition == "" {
+			t.kind = feedPartitions
+		}
+	case is(n-1, "Partitions") && is(n-3, "ConsumerGroups") && n > 3:
+		t = target{kind: feedPartitions, entity: join(n - 3), group: segments[n-2]}
+	case is(n-2, "ConsumerGroups") && n > 2:
+		t = target{kind: kindGroup, entity: join(n - 2), group: segments[n-1]}
+		if t.group == "" {
+			t.kind = feedGroups
+		}
+	case is(n-1, "ConsumerGroups") && n > 1:
+		t = target{kind: feedGroups, entity: join(n - 1)}
 	default:
-		t = target{kindEntity, strings.TrimSuffix(path, "/"), "", ""}
+		t = target{kind: kindEntity, entity: strings.TrimSuffix(path, "/")}
 	}
 	if t.entity == "" {
 		return t, problem.NotFound("No resource at this address.")
@@ -83,6 +110,16 @@ func (t target) path() string {
 		return "$Resources/Queues"
 	case feedTopics:
 		return "$Resources/Topics"
+	case feedHubs:
+		return "$Resources/EventHubs"
+	case kindGroup:
+		return t.entity + "/ConsumerGroups/" + t.group
+	case feedGroups:
+		return t.entity + "/ConsumerGroups"
+	case kindPartition:
+		return t.entity + "/ConsumerGroups/" + t.group + "/Partitions/" + t.partition
+	case feedPartitions:
+		return t.entity + "/ConsumerGroups/" + t.group + "/Partitions"
 	case feedSubscriptions:
 		return t.entity + "/Subscriptions"
 	case feedRules:

@@ -19,7 +19,7 @@ func (c *call) put() (status int, err error) {
 	if c.kind == feedRules { // the Go client leaves the name of a rule out
 		c.kind = kindRule
 	}
-	if c.kind > kindRule {
+	if c.kind > lastPut {
 		return 0, problem.Method(http.MethodGet)
 	}
 	root, err := parse(c.Body)
@@ -47,6 +47,10 @@ func (c *call) put() (status int, err error) {
 		return status, c.putQueue(d)
 	case c.kind == kindEntity && d.name == elementTopic:
 		return status, c.putTopic(d)
+	case c.kind == kindEntity && d.name == elementHub:
+		return status, c.putHub(d)
+	case c.kind == kindGroup && d.name == elementGroup:
+		return status, c.putGroup(d)
 	}
 	return 0, problem.Bad("A <%s> does not belong at this address.", d.name)
 }

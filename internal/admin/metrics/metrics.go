@@ -59,7 +59,8 @@ func New(p Sources) http.Handler {
 		}
 		// A collector gets no context, so each scrape has its own collector.
 		scrape := prometheus.NewRegistry()
-		scrape.MustRegister(&collector{Sources: p, ctx: r.Context()}, &classCollector{Sources: p, ctx: r.Context()}, &shardCollector{p}, &jobCollector{p}, poolCollector{p})
+		scrape.MustRegister(&collector{Sources: p, ctx: r.Context()}, &classCollector{Sources: p, ctx: r.Context()}, &shardCollector{p}, &jobCollector{p}, poolCollector{p},
+			&hubCollector{Sources: p, ctx: r.Context()})
 		if p.Memory != nil {
 			scrape.MustRegister(memoryCollector{p.Memory})
 		}
@@ -137,7 +138,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	now := c.Broker.Now()
-	kinds := map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0}
+	kinds := map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0, broker.KindHub: len(c.Broker.Hubs())}
 	series, omitted := 0, 0
 	for path, kind := range c.Broker.Paths() {
 		kinds[kind]++

@@ -95,6 +95,7 @@ var known = []struct {
 	code   string
 	text   string
 }{
+	{broker.ErrUnavailable, http.StatusServiceUnavailable, "unavailable", ""},
 	{broker.ErrNotFound, http.StatusNotFound, "not_found", ""},
 	{broker.ErrExists, http.StatusConflict, "exists", ""},
 	{broker.ErrInvalid, http.StatusBadRequest, "invalid", ""},

@@ -78,8 +78,9 @@ func (c *Catalog) CreateHub(ctx context.Context, h entity.Hub) (entity.Hub, erro
 }
 
 // UpdateHub changes an event hub; a change that is not possible is an entity.UpdateError.
-// Without ConsumerGroups they stay as they are.
+// Without ConsumerGroups they stay as they are, and so do the partitions without a number.
 func (c *Catalog) UpdateHub(ctx context.Context, h entity.Hub) (entity.Hub, error) {
+	partitions := h.PartitionCount
 	h = h.WithDefaults()
 	if err := h.Validate(); err != nil {
 		return entity.Hub{}, Invalid(err)
@@ -90,6 +91,7 @@ func (c *Catalog) UpdateHub(ctx context.Context, h entity.Hub) (entity.Hub, erro
 			return err
 		}
 		def := *n.Definition()
+		h.PartitionCount = cmp.Or(partitions, def.Hub.PartitionCount)
 		if err := def.Hub.CheckUpdate(h); err != nil {
 			return Invalid(err)
 		}

@@ -105,6 +105,10 @@ func TestHubLifecycle(t *testing.T) {
 	if got := logs.all(); len(got) != 1 || got[0] != want {
 		t.Errorf("after the update logs are %+v, want %+v", got, want)
 	}
+	h.PartitionCount = 0
+	if got, err := c.UpdateHub(t.Context(), h); err != nil || got.PartitionCount != 8 {
+		t.Errorf("an update without a number of partitions: %+v, %v, want 8 of them", got, err)
+	}
 	h.PartitionCount = 7
 	if _, err := c.UpdateHub(t.Context(), h); !errors.Is(err, ErrInvalid) {
 		t.Errorf("shrinking: %v, want %v", err, ErrInvalid)
@@ -208,8 +212,13 @@ func TestConsumerGroups(t *testing.T) {
 	if err := c.DeleteConsumerGroup(t.Context(), "h", "$default"); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("deleting $Default: %v, want %v", err, ErrNotAllowed)
 	}
+	var told []string
+	c.OnChange(func(name string) { told = append(told, name) })
 	if err := c.DeleteConsumerGroup(t.Context(), "h", "B"); err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Equal(told, []string{"h"}) {
+		t.Errorf("the deletion of a group is told of %v, want h: its readers have to go", told)
 	}
 	if err := c.DeleteConsumerGroup(t.Context(), "h", "b"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("deleting what is not there: %v, want %v", err, ErrNotFound)

@@ -31,7 +31,7 @@ func ApplyCommand(s cli.Streams) *cobra.Command {
 	cmd, t := cli.ClientCommand(s, &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Bring a broker's entities in line with a file",
-		Long: `Bring the queues, topics, subscriptions and rules of a running broker in line with a
+		Long: `Bring the queues, topics, subscriptions, rules and event hubs of a running broker in line with a
 file, after showing what that means. Settings of the process in it (listeners, storage, …)
 are for serve and not looked at.
 
@@ -74,7 +74,7 @@ func (f *applyFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan := apply.Diff(apply.Namespace{Queues: cfg.Queues, Topics: cfg.Topics}, have)
+	plan := apply.Diff(apply.Of(cfg), have)
 	if f.prune {
 		plan = plan.Prune()
 	}
@@ -182,7 +182,8 @@ func namespace(ctx context.Context, a *cli.API) (apply.Namespace, error) {
 		}
 		n.Topics = append(n.Topics, config.Topic{Topic: t, Subscriptions: subs})
 	}
-	return n, nil
+	n.Hubs, err = definitions[entity.Hub](ctx, a, "/hubs")
+	return n, err
 }
 
 // execute takes the steps of a plan. It stops at the first that fails and says
@@ -210,6 +211,10 @@ func request(s apply.Step) (at string, body any) {
 		at, body = cli.Path("topics", s.Name), s.NewTopic
 	case apply.Subscription:
 		at, body = cli.Path("topics", s.Topic, "subscriptions", s.Name), s.NewSubscription
+	case apply.Hub:
+		at, body = cli.Path("hubs", s.Name), s.NewHub
+	case apply.Group:
+		at, body = cli.Path("hubs", s.Hub, "groups", s.Name), s.NewGroup
 	case apply.Rule:
 		at, body = cli.Path("topics", s.Topic, "subscriptions", s.Subscription, "rules", s.Name), s.NewRule
 	}

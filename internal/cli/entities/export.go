@@ -29,7 +29,7 @@ func ExportCommand(s cli.Streams) *cobra.Command {
 	cmd, t := cli.ClientCommand(s, &cobra.Command{
 		Use:   "export",
 		Short: "Print a broker's entities as a file for apply",
-		Long: `Print the queues, topics, subscriptions and rules of a broker as a file that apply and
+		Long: `Print the queues, topics, subscriptions, rules and event hubs of a broker as a file that apply and
 serve --config read. Properties that have their default are left out, and so are access
 keys and the secrets of webhooks unless --keys asks for them.`,
 		Example: "  triagemq export > triagemq.yaml",
@@ -65,6 +65,13 @@ func (f *exportFlags) run(ctx context.Context) error {
 		}
 		doc = append(doc, yaml.MapItem{Key: "topics", Value: topics})
 	}
+	if len(n.Hubs) > 0 {
+		var hubs []yaml.MapSlice
+		for _, h := range n.Hubs {
+			hubs = append(hubs, f.hub(h))
+		}
+		doc = append(doc, yaml.MapItem{Key: "hubs", Value: hubs})
+	}
 	if len(doc) == 0 {
 		fmt.Fprintln(f.Err, "There are no entities.")
 		return nil
@@ -99,6 +106,24 @@ func (f *exportFlags) topic(t config.Topic) yaml.MapSlice {
 	}
 	if subs != nil {
 		out = append(out, yaml.MapItem{Key: "subscriptions", Value: subs})
+	}
+	return out
+}
+
+func (f *exportFlags) hub(h entity.Hub) yaml.MapSlice {
+	groups := h.ConsumerGroups
+	h.ConsumerGroups = nil
+	out := f.properties(h, entity.Hub{}.WithDefaults())
+	var written []any
+	for _, g := range groups {
+		if g.UserMetadata == "" {
+			written = append(written, g.Name)
+			continue
+		}
+		written = append(written, yaml.MapSlice{{Key: "name", Value: g.Name}, {Key: "userMetadata", Value: g.UserMetadata}})
+	}
+	if written != nil {
+		out = append(out, yaml.MapItem{Key: "consumerGroups", Value: written})
 	}
 	return out
 }

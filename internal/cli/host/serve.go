@@ -117,9 +117,6 @@ func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config,
 func serve(ctx context.Context, cfg config.Config, again reloads, level slog.Level, s cli.Streams) error {
 	log := slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level}))
 	defer ballast()()
-	if len(cfg.Hubs) > 0 {
-		log.Warn("event hubs are not served yet", "hubs", len(cfg.Hubs))
-	}
 	gone := func() {}
 	defer func() { gone() }()
 	err := server.Run(ctx, server.Config{

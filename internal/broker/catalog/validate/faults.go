@@ -20,6 +20,12 @@ func Queue(q entity.Queue) entity.Faults {
 // Topic returns everything that is wrong with a topic.
 func Topic(t entity.Topic) entity.Faults { return faultsOf(t.WithDefaults().Validate()) }
 
+// Hub returns everything that is wrong with an event hub.
+func Hub(h entity.Hub) entity.Faults { return faultsOf(h.WithDefaults().Validate()) }
+
+// Group returns everything that is wrong with a consumer group.
+func Group(g entity.ConsumerGroup) entity.Faults { return faultsOf(g.Validate()) }
+
 // Subscription returns everything that is wrong with a subscription, its rules and
 // its policy included.
 func Subscription(s entity.Subscription) entity.Faults {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/streamserver"
+)
+
+// HubRuntime is what an event hub is like now.
+type HubRuntime struct {
+	// Unavailable says why the events cannot be reached; then there are no figures.
+	Unavailable string     `json:"unavailable,omitzero"`
+	Events      int64      `json:"events"` // that are retained
+	Bytes       int64      `json:"sizeInBytes"`
+	In          EventFlow  `json:"in"`
+	Out         EventFlow  `json:"out"`
+	Readers     int        `json:"readers"`
+	LastEvent   *time.Time `json:"lastEvent,omitempty"` // when the last one came; nil without any
+	CreatedAt   time.Time  `json:"createdAt"`
+	UpdatedAt   time.Time  `json:"updatedAt"`
+	AccessedAt  time.Time  `json:"accessedAt"`
+
+	Groups     []GroupRuntime     `json:"groups"`
+	Partitions []PartitionRuntime `json:"partitions,omitempty"` // not in lists
+}
+
+// EventFlow counts events since the hub was opened.
+type EventFlow struct {
+	Events    uint64  `json:"events"`
+	Bytes     uint64  `json:"bytes"`
+	PerSecond float64 `json:"perSecond"` // events, lately
+}
+
+// GroupRuntime is what the readers of a consumer group show of it. The furthest reader of
+// a partition counts.
+type GroupRuntime struct {
+	Name       string  `json:"name"`
+	Readers    int     `json:"readers"`
+	Partitions int     `json:"partitions"` // that have a reader
+	LagEvents  int64   `json:"lagEvents"`  // in these partitions together
+	LagSeconds float64 `json:"lagSeconds"` // age of the oldest event that was not read in these
+}
+
+// PartitionRuntime is what a partition is like now.
+type PartitionRuntime struct {
+	ID string `json:"id"`
+	// First and Last are sequence numbers. An empty partition has First = Last+1.
+	First     int64           `json:"firstSequenceNumber"`
+	Last      int64           `json:"lastSequenceNumber"`
+	LastEvent *time.Time      `json:"lastEvent,omitempty"` // when the last one came; nil without any
+	Bytes     int64           `json:"sizeInBytes"`
+	In        EventFlow       `json:"in"`
+	Out       EventFlow       `json:"out"`
+	Readers   []ReaderRuntime `json:"readers"`
+}
+
+// ReaderRuntime is a reader of a partition.
+type ReaderRuntime struct {
+	Group      string    `json:"group"`
+	Name       string    `json:"name"`
+	Epoch      *int64    `json:"epoch,omitempty"` // nil is none
+	Next       int64     `json:"nextSequenceNumber"`
+	LagEvents  int64     `json:"lagEvents"`
+	LagSeconds float64   `json:"lagSeconds"`
+	Since      time.Time `json:"since"`
+}
+
+// HubRuntime returns what an event hub is like now. One whose events cannot be reached is
+// no error: it can still be changed and deleted.
+func (b *Broker) HubRuntime(ctx context.Context, name string) (HubRuntime, error) {
+	n, _, err := b.FindHub(name)
+	if err != nil {
+		return HubRuntime{}, err
+	}
+	groups, err := b.ConsumerGroups(n.Path)
+	if err != nil {
+		return HubRuntime{}, err
+	}
+	def := n.Definition()
+	rt := HubRuntime{CreatedAt: def.Created, UpdatedAt: def.Updated, AccessedAt: n.Accessed(), Groups: make([]GroupRuntime, len(groups))}
+	spelling := make(map[string]string, len(groups)) // of the names of groups, by key
+	for i, g := range groups {
+		rt.Groups[i].Name = g.Name
+		spelling[entity.Key(g.Name)] = g.Name
+	}
+	infos, err := b.Partitions(ctx, n.Path)
+	if errors.Is(err, ErrUnavailable) {
+		rt.Unavailable = Text(err)
+		return rt, nil
+	}
+	if err != nil {
+		return HubRuntime{}, err
+	}
+	for _, info := range infos {
+		p := partitionRuntime(info)
+		for i, r := range p.Readers {
+			if name, ok := spelling[entity.Key(r.Group)]; ok {
+				p.Readers[i].Group = name
+			}
+		}
+		rt.add(p)
+	}
+	return rt, nil
+}
+
+// add adds a partition, and counts it in the figures of the hub and of its groups.
+func (rt *HubRuntime) add(p PartitionRuntime) {
+	rt.Partitions = append(rt.Partitions, p)
+	rt.Events += p.Last - p.First + 1
+	rt.Bytes += p.Bytes
+	rt.In.add(p.In)
+	rt.Out.add(p.Out)
+	rt.Readers += len(p.Readers)
+	if p.LastEvent != nil && (rt.LastEvent == nil || p.LastEvent.After(*rt.LastEvent)) {
+		rt.LastEvent = p.LastEvent
+	}
+	for i := range rt.Groups {
+		g := &rt.Groups[i]
+		var best *ReaderRuntime
+		for j := range p.Readers {
+			r := &p.Readers[j]
+			if r.Group != g.Name {
+				continue
+			}
+			g.Readers++
+			if best == nil || r.Next > best.Next {
+				best = r
+			}
+		}
+		if best != nil {
+			g.Partitions++
+			g.LagEvents += best.LagEvents
+			g.LagSeconds = max(g.LagSeconds, best.LagSeconds)
+		}
+	}
+}
+
+func (f *EventFlow) add(other EventFlow) {
+	f.Events += other.Events
+	f.Bytes += other.Bytes
+	f.PerSecond += other.PerSecond
+}
+
+func partitionRuntime(info streamserver.PartitionInfo) PartitionRuntime {
+	p := PartitionRuntime{
+		ID: strconv.Itoa(info.Partition), First: int64(info.First), Last: int64(info.Last), Bytes: int64(info.Bytes),
+		In: eventFlow(info.In), Out: eventFlow(info.Out), Readers: make([]ReaderRuntime, len(info.Readers)),
+	}
+	if !info.LastTime.IsZero() {
+		p.LastEvent = new(info.LastTime.UTC())
+	}
+	for i, r := range info.Readers {
+		p.Readers[i] = ReaderRuntime{
+			Group: r.Group, Name: r.Name, Epoch: r.Epoch, Next: int64(r.Next),
+			LagEvents: r.LagEvents, LagSeconds: r.LagTime.Seconds(), Since: r.Since.UTC(),
+		}
+	}
+	return p
+}
+
+func eventFlow(f streamserver.Flow) EventFlow {
+	return EventFlow{Events: f.Events, Bytes: f.Bytes, PerSecond: f.Rate}
+}
