@@ -5,8 +5,8 @@ package stream
 import "errors"
 
 var (
-	// ErrCorrupt means that a record is not one of a partition in this state.
-	ErrCorrupt = errors.New("stream: corrupt record")
+	// errCorrupt means that a record is not one of a partition in this state.
+	errCorrupt = errors.New("stream: corrupt record")
 	// ErrIndex means that what was read is not the index of a block.
 	ErrIndex = errors.New("stream: corrupt index")
 )

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// MaxBatches is how many batches are in a block at most, and so how many places of
+	// maxBatches is how many batches are in a block at most, and so how many places of
 	// batches are in memory for each partition.
-	MaxBatches = 256
+	maxBatches = 256
 	// maxBlockBytes is how large the bodies of a block are together, but for the last
 	// one: retention drops blocks as a whole.
 	maxBlockBytes = 8 << 20
@@ -99,7 +99,7 @@ func (p *Partition) MustSeal(size uint32) bool {
 	if len(p.open) == 0 {
 		return false
 	}
-	return len(p.open) >= MaxBatches || p.openBytes >= p.blockBytes() ||
+	return len(p.open) >= maxBatches || p.openBytes >= p.blockBytes() ||
 		p.openBytes+uint64(size) > 1<<31 || p.next-p.open[0].First >= maxBlockEvents
 }
 

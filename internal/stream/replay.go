@@ -23,7 +23,7 @@ func (p *Partition) Restored() bool { return !p.restore.loading }
 // snapshot; a later snapshot says nothing new.
 func (p *Partition) Replay(rec []byte, out *machine.Effects) error {
 	if len(rec) == 0 {
-		return fmt.Errorf("%w: empty", ErrCorrupt)
+		return fmt.Errorf("%w: empty", errCorrupt)
 	}
 	kind, in := rec[0], machine.NewReader(rec[1:])
 	r := &in
@@ -32,9 +32,9 @@ func (p *Partition) Replay(rec []byte, out *machine.Effects) error {
 	switch {
 	case err != nil:
 	case r.Bad():
-		err = fmt.Errorf("%w: kind %d is cut short or out of range", ErrCorrupt, kind)
+		err = fmt.Errorf("%w: kind %d is cut short or out of range", errCorrupt, kind)
 	case r.Len() > 0:
-		err = fmt.Errorf("%w: kind %d has %d bytes too many", ErrCorrupt, kind, r.Len())
+		err = fmt.Errorf("%w: kind %d has %d bytes too many", errCorrupt, kind, r.Len())
 	}
 	return err
 }
@@ -51,12 +51,12 @@ func (p *Partition) replay(kind byte, r *machine.Reader, out *machine.Effects) e
 		return nil
 	}
 	if !p.restore.begun && kind != kindCreated && !p.restore.on {
-		return fmt.Errorf("%w: kind %d before the partition was created", ErrCorrupt, kind)
+		return fmt.Errorf("%w: kind %d before the partition was created", errCorrupt, kind)
 	}
 	switch kind {
 	case kindCreated:
 		if p.next > 0 && !p.restore.on {
-			return fmt.Errorf("%w: created twice", ErrCorrupt)
+			return fmt.Errorf("%w: created twice", errCorrupt)
 		}
 	case kindAppend:
 		return p.replayAppend(readBatch(r), nil, r, out)
@@ -73,7 +73,7 @@ func (p *Partition) replay(kind byte, r *machine.Reader, out *machine.Effects) e
 			p.producers.opened(by, assigned)
 		}
 	default:
-		return fmt.Errorf("%w: unknown kind %d", ErrCorrupt, kind)
+		return fmt.Errorf("%w: unknown kind %d", errCorrupt, kind)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (p *Partition) replayBlocks(r *machine.Reader, out *machine.Effects) error 
 			return nil
 		}
 		if sealed := p.blocks.list(); len(sealed) > 0 && b.First < sealed[len(sealed)-1].End {
-			return fmt.Errorf("%w: block of event %d is out of order", ErrCorrupt, b.First)
+			return fmt.Errorf("%w: block of event %d is out of order", errCorrupt, b.First)
 		}
 		p.blocks.push(b)
 		p.bytes += b.bytes()
@@ -151,7 +151,7 @@ func (p *Partition) beginPiece(flags byte, r *machine.Reader, out *machine.Effec
 	case s.begun && !s.loading:
 		return true, nil
 	case flags&flagFirst == 0 && !s.loading && !s.on:
-		return false, fmt.Errorf("%w: a snapshot without its beginning", ErrCorrupt)
+		return false, fmt.Errorf("%w: a snapshot without its beginning", errCorrupt)
 	case flags&flagFirst != 0 && s.loading: // the one before has no end
 		p.trim(maxSeq, out)
 	}
@@ -183,10 +183,10 @@ func (p *Partition) replayState(r *machine.Reader, out *machine.Effects) error {
 	}
 	p.next, p.last, p.producers = next, last, list
 	if err := p.Check(); err != nil {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", errCorrupt, err)
 	}
 	if p.First() != first && !p.restore.on {
-		return fmt.Errorf("%w: begins with event %d, not %d", ErrCorrupt, p.First(), first)
+		return fmt.Errorf("%w: begins with event %d, not %d", errCorrupt, p.First(), first)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func (p *Partition) atLeast(next SeqNo) {
 // Without tolerance it is an error.
 func (p *Partition) gap(first SeqNo, format string, args ...any) (ok bool, err error) {
 	if !p.restore.on {
-		return false, fmt.Errorf("%w: "+format+" where event %d, time %d is the next", append(append([]any{ErrCorrupt}, args...), p.next, p.last)...)
+		return false, fmt.Errorf("%w: "+format+" where event %d, time %d is the next", append(append([]any{errCorrupt}, args...), p.next, p.last)...)
 	}
 	p.atLeast(first)
 	return first == p.next, nil
@@ -73,7 +73,7 @@ func (p *Partition) gap(first SeqNo, format string, args ...any) (ok bool, err e
 func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
 	sealed := p.blocks.list()
 	if !p.restore.on {
-		return fmt.Errorf("%w: a block of the events %d to %d, which are not those that are open", ErrCorrupt, b.First, b.End-1)
+		return fmt.Errorf("%w: a block of the events %d to %d, which are not those that are open", errCorrupt, b.First, b.End-1)
 	}
 	if len(sealed) > 0 && (b.First < sealed[len(sealed)-1].End || b.Bodies.At < sealed[len(sealed)-1].Bodies.At) {
 		return nil
@@ -95,7 +95,7 @@ func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
 // trimAnyway notes that the events before keep were dropped, some of which were not known.
 func (p *Partition) trimAnyway(keep SeqNo) error {
 	if !p.restore.on {
-		return fmt.Errorf("%w: keeps events from %d on, not %d", ErrCorrupt, p.First(), keep)
+		return fmt.Errorf("%w: keeps events from %d on, not %d", errCorrupt, p.First(), keep)
 	}
 	p.next = max(p.next, keep) // not missing: they were dropped
 	return nil

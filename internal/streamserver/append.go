@@ -30,7 +30,7 @@ type Append struct {
 // Append stores a batch. It never blocks; a.Done may be called before it returns.
 func (h *Hub) Append(a *Append) {
 	if a.Count < 1 || a.Count > math.MaxInt32 {
-		a.Done(0, ErrCount)
+		a.Done(0, errCount)
 		return
 	}
 	a.hub = h

@@ -21,8 +21,8 @@ var (
 	ErrStopped = engine.ErrStopped
 	// ErrMoved means that another owner has claimed the hub's history.
 	ErrMoved = engine.ErrMoved
-	// ErrSettings means that a hub cannot be configured like that.
-	ErrSettings = errors.New("streamserver: impossible settings")
+	// errSettings means that a hub cannot be configured like that.
+	errSettings = errors.New("streamserver: impossible settings")
 )
 
 // Errors of appending.
@@ -36,8 +36,8 @@ var (
 	ErrOutOfOrder = stream.ErrOutOfOrder
 	// ErrProducerStolen means that the producer id is used with a higher epoch.
 	ErrProducerStolen = stream.ErrProducerStolen
-	// ErrCount means that a batch has no events, or too many.
-	ErrCount = errors.New("streamserver: impossible number of events in a batch")
+	// errCount means that a batch has no events, or too many.
+	errCount = errors.New("streamserver: impossible number of events in a batch")
 )
 
 // Errors of readers.

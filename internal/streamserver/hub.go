@@ -26,7 +26,7 @@ const maxPartitions = 1 << 14
 
 func (s Settings) check() error {
 	if s.Partitions < 1 || s.Partitions > maxPartitions || s.RetainFor < 0 || s.RetainBytes < 0 {
-		return fmt.Errorf("%w: %+v", ErrSettings, s)
+		return fmt.Errorf("%w: %+v", errSettings, s)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (h *Hub) Configure(ctx context.Context, set Settings) error {
 	}
 	return h.do(ctx, func(tx *engine.Tx) error {
 		if n := len(h.partitions); set.Partitions < n {
-			return fmt.Errorf("%w: %d partitions are fewer than the %d that there are", ErrSettings, set.Partitions, n)
+			return fmt.Errorf("%w: %d partitions are fewer than the %d that there are", errSettings, set.Partitions, n)
 		}
 		h.configure(set)
 		return nil

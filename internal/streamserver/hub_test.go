@@ -118,6 +118,35 @@ func TestReadersAtTheEndAreWoken(t *testing.T) {
 	}
 }
 
+// A batch behind the last that is durable is not read, wherever the one before it is.
+func TestOnlyWhatIsDurableIsRead(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 1})
+	r.append(0, 1, 100)
+	for _, seal := range []bool{false, true} {
+		x := r.reader(ReaderOptions{})
+		begin := r.h.partitions[0].end
+		n := 1
+		if seal {
+			n = 300
+		}
+		for range n {
+			r.h.Append(&Append{Raw: make([]byte, 100), Count: 1, Done: func(stream.SeqNo, error) {}})
+		}
+		r.step()
+		if _, sealed, _ := r.h.partitions[0].m.Find(0); sealed != seal {
+			t.Fatalf("sealed %t", sealed)
+		}
+		if got, err := r.next(x, 1<<20); err != nil || len(got) != int(begin) {
+			t.Errorf("%d batches of %d, %v", len(got), begin, err)
+		}
+		r.settle()
+		if got, err := r.next(x, 1<<20); err != nil || len(got) == 0 {
+			t.Errorf("%d batches, %v", len(got), err)
+		}
+		x.Close()
+	}
+}
+
 func TestWaitHoldsNoBodies(t *testing.T) {
 	r := newRig(t, Settings{Partitions: 1})
 	x := r.reader(ReaderOptions{})

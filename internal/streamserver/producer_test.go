@@ -125,7 +125,7 @@ func TestAppendIsRefused(t *testing.T) {
 	}{
 		"no such partition": {Append{Partition: 2, Count: 1, Raw: []byte("x")}, ErrPartition},
 		"negative":          {Append{Partition: -1, Count: 1, Raw: []byte("x")}, ErrPartition},
-		"no events":         {Append{Raw: []byte("x")}, ErrCount},
+		"no events":         {Append{Raw: []byte("x")}, errCount},
 		"too large":         {Append{Count: 1, Raw: make([]byte, 2*segmentSize)}, ErrTooLarge},
 		"unknown producer":  {Append{Count: 1, Raw: []byte("x"), Producer: &Producer{ID: 4}}, ErrOutOfOrder},
 	} {
