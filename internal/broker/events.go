@@ -13,6 +13,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/stream"
 	"github.com/triagemq/triagemq/internal/streamserver"
 )
@@ -113,8 +114,8 @@ type Events struct {
 // durable or rejected.
 func (p *Publisher) Publish(e Events, done func(error)) {
 	to, err := p.partitionOf(e)
-	if err == nil && int64(len(e.Raw)) > p.MaxMessageSize() {
-		err = fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(e.Raw), p.MaxMessageSize())
+	if size := int64(len(e.Raw) - message.StoredOverhead); err == nil && size > p.MaxMessageSize() {
+		err = fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, size, p.MaxMessageSize())
 	}
 	if err == nil && !p.n.Definition().Hub.Status.CanSend() {
 		err = fmt.Errorf("%w: sending to %q is disabled", ErrDisabled, p.n.Path)
@@ -163,6 +164,7 @@ type EventReaderOptions struct {
 	Epoch *int64
 	From  stream.Start
 	Ended func(error)
+	Space func(n int) ([]byte, error)
 }
 
 // EventReader reads a partition of a hub for a consumer group.
@@ -191,7 +193,7 @@ func (b *Broker) OpenEventReader(ctx context.Context, addr string, o EventReader
 	}
 	h.n.Touch(b.clock.Now())
 	r, err := h.on.OpenReader(ctx, streamserver.ReaderOptions{
-		Partition: p, Group: entity.Key(h.path.Group), Name: o.Name, Epoch: o.Epoch, From: o.From, Ended: o.Ended,
+		Partition: p, Group: entity.Key(h.path.Group), Name: o.Name, Epoch: o.Epoch, From: o.From, Ended: o.Ended, Space: o.Space,
 	})
 	if err != nil {
 		return nil, catalog.Translate(err)

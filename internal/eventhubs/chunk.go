@@ -3,7 +3,6 @@
 package eventhubs
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
@@ -12,7 +11,7 @@ import (
 
 const (
 	// chunkCost is what a chunk takes beside its bytes.
-	chunkCost = 1 << 10
+	chunkCost = 4 << 10
 	// eventOverhead is about how much larger an event is when it is delivered.
 	eventOverhead = 160
 )
@@ -28,15 +27,19 @@ type chunk struct {
 // chunks that were sent.
 var spareChunks sync.Pool
 
-// newChunk returns an empty chunk with space for so many bytes.
-func newChunk(size int) *chunk {
+// newChunk returns an empty chunk with space for so many bytes. They are charged whether
+// there is memory or not: what the receiver has read cannot leave otherwise. Each has few
+// of them, and reads nothing more while memory is short.
+func (c *links) newChunk(size int) *chunk {
+	charge := int64(size + chunkCost)
+	c.Memory().Charge(charge)
+	c.held.Add(charge)
 	out, ok := spareChunks.Get().(*chunk)
 	if !ok {
 		out = new(chunk)
 	}
-	out.payloads.Bytes = slices.Grow(out.payloads.Bytes[:0], size)
-	out.payloads.Ends = out.payloads.Ends[:0]
-	out.sent, out.next, out.charge = 0, 0, 0
+	out.payloads.Bytes, out.payloads.Ends = buffer(size), out.payloads.Ends[:0]
+	out.sent, out.next, out.charge = 0, 0, charge
 	return out
 }
 
@@ -48,7 +51,7 @@ func (out *chunk) append(w *message.EventWriter) {
 
 // recycle takes a chunk back once it was sent.
 func (out *chunk) recycle() {
-	if cap(out.payloads.Bytes) <= maxSpare {
-		spareChunks.Put(out)
-	}
+	recycle(out.payloads.Bytes)
+	out.payloads.Bytes = nil
+	spareChunks.Put(out)
 }

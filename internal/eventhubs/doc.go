@@ -39,7 +39,8 @@
 // is a link on which a peer sends, producer.go one that is idempotent. receiver.go is a
 // link on which it receives, reading.go the goroutine that reads for it, chunk.go what it
 // makes, drain.go the answer to a drain. start.go and options.go read what an attach asks
-// for. management.go has the operation READ, errors.go the conditions of errors.
+// for. management.go has the operation READ, errors.go the conditions of errors, buffer.go
+// buffers to use again.
 //
 // # Concurrency
 //

@@ -29,10 +29,22 @@ func (c *links) share() int {
 	return min(max(connectionAhead/int(max(c.receivers.Load(), 1)), leastAhead), mostAhead)
 }
 
-// take charges n bytes, for which it waits until ctx ends.
+// How long a receiver waits before it asks for memory again that others have used up.
+const (
+	soonestAgain = 10 * time.Millisecond
+	latestAgain  = time.Second
+)
+
+// take charges n bytes, for which it waits until ctx ends. Events on their way free their
+// memory soon: they go on when an account is used up by what stays. A caller that holds
+// some must not wait for more, because all receivers might.
 func (c *links) take(ctx context.Context, n int64) error {
-	if err := c.Memory().Take(ctx, n); err != nil {
-		return err
+	for again := soonestAgain; !c.Memory().TakeBeyond(n); again = min(2*again, latestAgain) {
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	c.held.Add(n)
 	return nil
@@ -73,35 +85,39 @@ func (r *receiver) read(from *broker.EventReader) error {
 		if err := from.Wait(r.ctx); err != nil {
 			return err
 		}
-		h, err := r.c.broker.HubInfo(r.path)
+		batches, err := from.Next(r.ctx, r.c.share()/2)
+		if err != nil {
+			r.c.release(int64(len(r.space))) // the journal may still be writing to it
+			return err
+		}
+		if r.metrics {
+			last, at := from.End()
+			w.events.SetMetrics(int64(last), at, time.Now())
+		}
+		err = w.write(batches)
+		r.giveSpaceBack()
 		if err != nil {
 			return err
 		}
-		size := r.c.share() / 2
-		charge := max(int64(size), h.MaxMessageSizeInKilobytes<<10)
-		if err := r.c.take(r.ctx, charge); err != nil {
-			return err
-		}
-		batches, err := from.Next(r.ctx, size)
-		if err == nil {
-			got := int64(0)
-			for i := range batches {
-				got += int64(len(batches[i].Raw))
-			}
-			if less := charge - got; less > 0 {
-				r.c.release(less)
-				charge = got
-			}
-			if r.metrics {
-				last, at := from.End()
-				w.events.SetMetrics(int64(last), at, time.Now())
-			}
-			err = w.write(batches)
-		}
-		r.c.release(charge)
-		if err != nil {
-			return err
-		}
+	}
+}
+
+// takeSpace is what the reader reads into. It waits until there is memory for it.
+func (r *receiver) takeSpace(n int) ([]byte, error) {
+	r.giveSpaceBack() // what could not be read
+	if err := r.c.take(r.ctx, int64(n)); err != nil {
+		return nil, err
+	}
+	r.space = buffer(n)[:n]
+	return r.space, nil
+}
+
+// giveSpaceBack ends the use of what takeSpace has returned.
+func (r *receiver) giveSpaceBack() {
+	if r.space != nil {
+		r.c.release(int64(len(r.space)))
+		recycle(r.space)
+		r.space = nil
 	}
 }
 
@@ -160,20 +176,15 @@ func (w *chunkWriter) write(batches []broker.EventBatch) error {
 	return nil
 }
 
-// begin posts the chunk that is full, and begins another when there is space for it. left
-// is about how many bytes are to be written; need is at least as many as the next event.
+// begin posts the chunk that is full, and begins another when the connection has sent one.
+// left is about how many bytes are to be written.
 func (w *chunkWriter) begin(left int) error {
 	w.post()
 	if err := w.r.awaitSpace(false); err != nil {
 		return err
 	}
 	w.limit = max(min(left, w.r.c.share()/4), w.events.Size())
-	charge := int64(w.limit + chunkCost)
-	if err := w.r.c.take(w.r.ctx, charge); err != nil {
-		return err
-	}
-	w.out = newChunk(w.limit)
-	w.out.charge = charge
+	w.out = w.r.c.newChunk(w.limit)
 	return nil
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
-// receiverCost is what a receiver takes beside events: its goroutine, the broker's end,
-// and what the hub keeps for it.
-const receiverCost = 16 << 10
+// receiverCost is what a receiver takes beside events: its goroutine, the broker's end
+// with the indexes that it has read, and what the hub keeps for it.
+const receiverCost = 48 << 10
 
 // Kinds of events of a receiver.
 const (
@@ -42,6 +42,9 @@ type receiver struct {
 	position int64
 	drain    drain
 
+	// space is what was read last, or is being read; owned by the goroutine that reads.
+	space []byte
+
 	// What the connection tells the goroutine that reads.
 	granted atomic.Bool   // the peer has granted credit
 	ahead   atomic.Int32  // chunks that were posted and not sent
@@ -64,6 +67,7 @@ func (c *links) attachReceiver(l *endpoint.Link, path string) error {
 		c: c, link: l, path: path, id: h.ID, look: make(chan struct{}, 1),
 		metrics: desires(l.Remote(), names.RuntimeMetric),
 	}
+	o.Space = r.takeSpace
 	o.Ended = func(err error) { c.Do(func() { r.ended(err) }) }
 	if !c.Counter().Take(receiverCost) {
 		return azure.ErrNoMemory

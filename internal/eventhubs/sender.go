@@ -5,7 +5,6 @@ package eventhubs
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
@@ -94,27 +93,6 @@ func (s *sender) unpack(in *endpoint.Incoming) (broker.Events, error) {
 	return e, nil
 }
 
-// maxSpare is the largest buffer that is kept for reuse.
-const maxSpare = 256 << 10
-
-// spare has the buffers of batches that are stored.
-var spare sync.Pool
-
-// buffer returns an empty buffer for n bytes.
-func buffer(n int) []byte {
-	if b, ok := spare.Get().(*[]byte); ok && cap(*b) >= n {
-		return (*b)[:0]
-	}
-	return make([]byte, 0, n)
-}
-
-// recycle takes back the buffer of a batch that is durable or was refused.
-func recycle(b []byte) {
-	if cap(b) <= maxSpare {
-		spare.Put(&b)
-	}
-}
-
 // Handle answers a delivery, when the broker has made it durable.
 func (s *sender) Handle(e *azure.Event) { s.answer(e.In, e.Err) }
 
@@ -124,6 +102,11 @@ func (s *sender) answer(d endpoint.Delivery, err error) {
 	if err == nil {
 		s.link.Settle(d, frame.Accepted())
 		return
+	}
+	if errors.Is(err, broker.ErrStopping) {
+		if gone := s.Check(); gone != nil {
+			err = gone // the hub was deleted, and the broker goes on
+		}
 	}
 	we := s.c.WireError(s.path, err)
 	s.link.Settle(d, frame.Rejected(we))

@@ -17,6 +17,9 @@ const (
 	formBatch  = 2 // an envelope of FormatBatch follows
 )
 
+// StoredOverhead is how many bytes a batch has more when it is stored than when it came.
+const StoredOverhead = 1
+
 // ErrFormat says that a message format is not known.
 var ErrFormat = errors.New("message: unknown message format")
 

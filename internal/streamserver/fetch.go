@@ -34,7 +34,7 @@ type fetch struct {
 
 	chosen []stream.Batch // those that are read
 	reads  []journal.Read
-	bodies []byte // space for all of them
+	bodies []byte // space for all of them, unless the caller gives it
 	out    []Batch
 }
 
@@ -52,7 +52,9 @@ func (r *Reader) load(ctx context.Context, maxBytes int) ([]Batch, error) {
 	if len(f.chosen) == 0 {
 		return nil, nil
 	}
-	f.prepare()
+	if err := f.prepare(r.opts.Space); err != nil {
+		return nil, err
+	}
 	r.hub.Read(ctx, f.reads)
 	return r.collect(ctx)
 }
@@ -100,22 +102,31 @@ func (f *fetch) choose(batches []stream.Batch, end stream.SeqNo, maxBytes int) {
 }
 
 // prepare makes reads of the batches that were chosen.
-func (f *fetch) prepare() {
+func (f *fetch) prepare(give func(n int) ([]byte, error)) error {
 	space := func(b *stream.Batch) int { return journal.RecordSize(int(b.Body.Size) + 1) }
 	size := 0
 	for i := range f.chosen {
 		size += space(&f.chosen[i])
 	}
-	if cap(f.bodies) < size {
+	bodies := f.bodies
+	switch {
+	case give != nil:
+		var err error
+		if bodies, err = give(size); err != nil {
+			return err
+		}
+	case cap(bodies) < size:
 		f.bodies = make([]byte, size)
+		bodies = f.bodies
 	}
 	f.reads = f.reads[:0]
 	from := 0
 	for i := range f.chosen {
 		to := from + space(&f.chosen[i])
-		f.reads = append(f.reads, journal.Read{At: journal.Position(f.chosen[i].Body.At), Buf: f.bodies[from:from:to]})
+		f.reads = append(f.reads, journal.Read{At: journal.Position(f.chosen[i].Body.At), Buf: bodies[from:from:to]})
 		from = to
 	}
+	return nil
 }
 
 // collect returns what was read.

@@ -22,6 +22,11 @@ type ReaderOptions struct {
 	// hub is gone. It is called on the engine's goroutine and must not block. If Close
 	// comes first it is never called; nil is none.
 	Ended func(error)
+	// Space returns n bytes for what Next is about to read. They are the reader's until
+	// the next call of Next or Space; if Next fails, they stay the reader's. So a caller can
+	// charge what is read before it is, and give it back while there is nothing to read.
+	// An error ends Next. Nil is that the reader has space of its own.
+	Space func(n int) ([]byte, error)
 }
 
 // Reader reads one partition from a position on. Its methods but Close are for one
@@ -100,9 +105,9 @@ func (r *Reader) open(tx *engine.Tx) error {
 	return nil
 }
 
-// Wait returns when Next would return without waiting. The reader holds no bodies
-// meanwhile: a caller charges what Next may take after Wait, and thousands of readers at
-// the end of their partitions cost next to nothing.
+// Wait returns when Next would return without waiting. A reader whose caller gives it the
+// space holds no bodies meanwhile: thousands of readers at the end of their partitions
+// cost little.
 func (r *Reader) Wait(ctx context.Context) error { return r.ask(ctx, waitBytes) }
 
 // waitBytes is how many bytes of batches are found for Wait, which does not know how many
