@@ -6,6 +6,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +48,12 @@ func (r *rig) publish(addr string, counts ...int) {
 // read one batch of several.
 func (r *rig) read(addr, name string, epoch int64) {
 	r.t.Helper()
-	reader, err := r.b.OpenEventReader(r.t.Context(), addr, broker.EventReaderOptions{Name: name, Epoch: &epoch, From: stream.Earliest()})
+	r.readFrom(addr, broker.EventReaderOptions{Name: name, Epoch: &epoch, From: stream.Earliest()})
+}
+
+func (r *rig) readFrom(addr string, o broker.EventReaderOptions) {
+	r.t.Helper()
+	reader, err := r.b.OpenEventReader(r.t.Context(), addr, o)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -139,13 +146,54 @@ func TestConsumerGroups(t *testing.T) {
 	if g.Runtime.Readers != 2 || g.Runtime.Partitions != 2 || g.Runtime.LagEvents != 5 {
 		t.Errorf("a is %+v", g.Runtime)
 	}
+	// Of several readers of a partition the furthest counts.
+	r.publish("h/Partitions/0", 2, 1)
+	r.readFrom("h/ConsumerGroups/b/Partitions/0", broker.EventReaderOptions{Name: "ahead", From: stream.FromSeq(4)})
+	r.readFrom("h/ConsumerGroups/b/Partitions/0", broker.EventReaderOptions{Name: "behind", From: stream.Earliest()})
+	var b GroupEntity
+	r.want(200, "GET", groups+"/b", "").into(t, &b)
+	if b.Runtime.Readers != 2 || b.Runtime.Partitions != 1 || b.Runtime.LagEvents != 3 {
+		t.Errorf("b is %+v", b.Runtime)
+	}
 	var all list[GroupEntity]
 	r.want(200, "GET", groups, "").into(t, &all)
-	if all.Total != 3 || all.Items[0].Definition.UserMetadata != "all" || all.Items[1].Runtime.LagEvents != 5 || all.Items[2].Runtime.Readers != 0 {
+	if all.Total != 3 || all.Items[0].Definition.UserMetadata != "all" || all.Items[1].Runtime.LagEvents != 8 || all.Items[0].Runtime.Readers != 0 {
 		t.Errorf("the list is %+v", all)
 	}
 	r.want(204, "DELETE", groups+"/a", "")
 	r.want(404, "GET", groups+"/a", "")
+}
+
+// meanwhileBody does something before a body is read.
+type meanwhileBody struct {
+	io.Reader
+	before func()
+}
+
+func (b *meanwhileBody) Read(p []byte) (int, error) {
+	if b.before != nil {
+		b.before()
+		b.before = nil
+	}
+	return b.Reader.Read(p)
+}
+
+// A change of a hub whose body is slow to come does not undo what was done meanwhile.
+func TestPatchKeepsGroupsThatCameMeanwhile(t *testing.T) {
+	r := start(t)
+	r.hub(entity.Hub{Name: "h", ConsumerGroups: []entity.ConsumerGroup{{Name: "a"}}})
+	body := &meanwhileBody{strings.NewReader(`{"messageRetention":"2h"}`), func() {
+		if _, err := r.b.CreateConsumerGroup(t.Context(), "h", entity.ConsumerGroup{Name: "b"}); err != nil {
+			t.Error(err)
+		}
+	}}
+	req := httptest.NewRequestWithContext(t.Context(), "PATCH", "http://localhost"+apiRoot+"/hubs/h", body)
+	req.SetBasicAuth("root", "root key")
+	w := httptest.NewRecorder()
+	r.handler.ServeHTTP(w, req)
+	if h, _ := r.b.Hub("h"); w.Code != 200 || len(h.ConsumerGroups) != 2 || h.MessageRetention.String() != "2h" {
+		t.Errorf("%d %s; the hub is %+v", w.Code, w.Body, h)
+	}
 }
 
 func TestBadRequestsOfHubs(t *testing.T) {
