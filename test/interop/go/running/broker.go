@@ -5,7 +5,6 @@
 package running
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -142,9 +141,7 @@ func (b *Broker) Restart() error {
 	if err := b.cmd.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := b.ready(ctx); err != nil {
+	if err := b.ready(time.After(20 * time.Second)); err != nil {
 		b.Kill()
 		text, _ := os.ReadFile(path)
 		return fmt.Errorf("broker does not get ready: %w\n%s", err, text)
@@ -152,7 +149,8 @@ func (b *Broker) Restart() error {
 	return nil
 }
 
-func (b *Broker) ready(ctx context.Context) error {
+// ready waits until the broker says so, or until it is late.
+func (b *Broker) ready(late <-chan time.Time) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -165,8 +163,8 @@ func (b *Broker) ready(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
-		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
+		case <-late:
+			return errors.Join(errors.New("no answer in time"), err)
 		}
 	}
 }
