@@ -29,11 +29,22 @@ func (c *links) share() int {
 	return min(max(connectionAhead/int(max(c.receivers.Load(), 1)), leastAhead), mostAhead)
 }
 
-// take charges n bytes, for which it waits until ctx ends. A caller that holds some must
-// not wait for more: all receivers might.
+// How long a receiver waits before it asks for memory again that others have used up.
+const (
+	soonestAgain = 10 * time.Millisecond
+	latestAgain  = time.Second
+)
+
+// take charges n bytes, for which it waits until ctx ends. Events on their way free their
+// memory soon: they go on when an account is used up by what stays. A caller that holds
+// some must not wait for more, because all receivers might.
 func (c *links) take(ctx context.Context, n int64) error {
-	if err := c.Memory().Take(ctx, n); err != nil {
-		return err
+	for again := soonestAgain; !c.Memory().TakeBeyond(n); again = min(2*again, latestAgain) {
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	c.held.Add(n)
 	return nil

@@ -103,6 +103,11 @@ func (s *sender) answer(d endpoint.Delivery, err error) {
 		s.link.Settle(d, frame.Accepted())
 		return
 	}
+	if errors.Is(err, broker.ErrStopping) {
+		if gone := s.Check(); gone != nil {
+			err = gone // the hub was deleted, and the broker goes on
+		}
+	}
 	we := s.c.WireError(s.path, err)
 	s.link.Settle(d, frame.Rejected(we))
 	if errors.Is(err, broker.ErrTooLarge) || errors.Is(err, broker.ErrProducerStolen) {
