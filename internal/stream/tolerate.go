@@ -12,8 +12,7 @@ import (
 // events that are lost are not used again: there is a gap.
 type tolerance struct {
 	on      bool
-	high    SeqNo // behind the last event that was heard of
-	missing int   // events
+	missing int // events
 }
 
 var _ machine.Tolerant = (*Partition)(nil)
@@ -27,27 +26,18 @@ func (p *Partition) Lost() { p.restore.on = true }
 // Missing implements [machine.Tolerant].
 func (p *Partition) Missing() int { return p.restore.missing }
 
-// EndReplay implements [machine.Tolerant]: a snapshot that has no end is what it was.
-func (p *Partition) EndReplay() {
-	if !p.restore.loading {
-		return
-	}
-	p.restore.loading = false
-	if sealed := p.blocks.list(); len(sealed) > 0 {
-		last := &sealed[len(sealed)-1]
-		p.next, p.last = last.End, last.To
-	}
-	p.atLeast(p.restore.high)
-}
+// EndReplay implements [machine.Tolerant]: a snapshot that has no end is what it was, and
+// what commands wrote since.
+func (p *Partition) EndReplay() { p.restore.loading = false }
 
-// skip notes what a record says that is shown later, should that be missing.
-func (p *Partition) skip(kind byte, r *machine.Reader) {
-	if p.restore.on && (kind == kindAppend || kind == kindAppendBy) {
-		if b := readBatch(r); !r.Bad() {
-			p.restore.high = max(p.restore.high, b.End())
-		}
+// forgetOpen drops the open batches that commands wrote within a snapshot, at whose end
+// they are shown.
+func (p *Partition) forgetOpen(out *machine.Effects) {
+	for i := range p.open {
+		out.Freed = append(out.Freed, p.open[i].Body)
 	}
-	r.Take(uint64(r.Len()))
+	p.bytes -= p.openBytes
+	p.open, p.openBytes = p.open[:0], 0
 }
 
 // atLeast has the next event get the number next at least, if records are missing.
@@ -68,8 +58,8 @@ func (p *Partition) gap(first SeqNo, format string, args ...any) (ok bool, err e
 	return first == p.next, nil
 }
 
-// sealAnyway takes a block some of whose batches are not known: its index has them.
-// Batches before it are lost, since nothing says where they are.
+// sealAnyway takes a block some of whose batches are not known: its index has them. The
+// record that sealed batches before it is lost, and with it where their index is.
 func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
 	sealed := p.blocks.list()
 	if !p.restore.on {
@@ -78,12 +68,12 @@ func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
 	if len(sealed) > 0 && (b.First < sealed[len(sealed)-1].End || b.Bodies.At < sealed[len(sealed)-1].Bodies.At) {
 		return nil
 	}
+	for len(p.open) > 0 && p.open[0].First < b.First {
+		p.seal(alone(&p.open[0]), 1, out)
+	}
 	n := 0
 	for n < len(p.open) && p.open[n].First < b.End {
 		p.bytes -= uint64(p.open[n].Body.Size)
-		if p.open[n].First < b.First {
-			p.restore.missing += int(p.open[n].Count)
-		}
 		n++
 	}
 	p.bytes += b.bytes()
