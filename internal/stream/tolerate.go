@@ -61,21 +61,23 @@ func (p *Partition) gap(first SeqNo, format string, args ...any) (ok bool, err e
 // sealAnyway takes a block some of whose batches are not known: its index has them. The
 // record that sealed batches before it is lost, and with it where their index is.
 func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
-	sealed := p.blocks.list()
 	if !p.restore.on {
 		return fmt.Errorf("%w: a block of the events %d to %d, which are not those that are open", errCorrupt, b.First, b.End-1)
 	}
-	if len(sealed) > 0 && (b.First < sealed[len(sealed)-1].End || b.Bodies.At < sealed[len(sealed)-1].Bodies.At) {
+	if !b.follows(p.lastBlock()) {
 		return nil
 	}
-	for len(p.open) > 0 && p.open[0].First < b.First {
+	for len(p.open) > 0 && p.open[0].End() <= b.First {
 		p.seal(alone(&p.open[0]), 1, out)
 	}
-	n := 0
-	for n < len(p.open) && p.open[n].First < b.End {
-		p.bytes -= uint64(p.open[n].Body.Size)
-		n++
+	n := Holding(p.open, b.End) // the first batch behind the block
+	if n < len(p.open) && (p.open[n].At < b.To || p.open[n].Body.At <= b.Bodies.At || p.open[n].First < b.End) {
+		return fmt.Errorf("%w: a block of the events %d to %d behind event %d", errCorrupt, b.First, b.End-1, p.open[n].First)
 	}
+	for i := range p.open[:n] {
+		p.bytes -= uint64(p.open[i].Body.Size)
+	}
+	p.atLeast(b.First)
 	p.bytes += b.bytes()
 	p.seal(b, n, out)
 	p.next, p.last = max(p.next, b.End), max(p.last, b.To)
