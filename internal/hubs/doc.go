@@ -15,7 +15,7 @@
 //   - A log that [Set.Create] has made survives a crash. One that [Set.Remove] was asked
 //     to remove is gone, now or after the next start.
 //   - A log that cannot be opened does not keep the others from being served. A caller that
-//     asks for it gets an [*UnavailableError] that says why.
+//     asks for it gets an error that says why.
 //   - A log without a definition is never removed by itself: a repair of the queues'
 //     journal may have dropped the definition. It is named in the log of the broker.
 //

@@ -28,7 +28,7 @@ func (s *Set) Remove(ctx context.Context, name string) error {
 	s.mu.Unlock()
 	switch {
 	case l == nil:
-		return fmt.Errorf("%w: %s", ErrNoLog, name)
+		return fmt.Errorf("%w: %s", errNoLog, name)
 	case done != nil:
 		select {
 		case <-done:

@@ -52,22 +52,22 @@ func New(fsys vfs.FS, opts Options, log *slog.Logger) *Set {
 	return &Set{fs: fsys, opts: opts, log: log, logs: map[string]*hubLog{}, failed: make(chan error, 1)}
 }
 
-// UnavailableError says that the log of a hub could not be opened.
-type UnavailableError struct {
+// unavailableError says that the log of a hub could not be opened.
+type unavailableError struct {
 	Log string
 	Err error
 }
 
 // Error says which log it is and why.
-func (e *UnavailableError) Error() string {
+func (e *unavailableError) Error() string {
 	return fmt.Sprintf("the events of the hub are not available: log %s: %v", e.Log, e.Err)
 }
 
 // Unwrap returns the reason.
-func (e *UnavailableError) Unwrap() error { return e.Err }
+func (e *unavailableError) Unwrap() error { return e.Err }
 
-// ErrNoLog means that there is no log of that name.
-var ErrNoLog = errors.New("hubs: no such log")
+// errNoLog means that there is no log of that name.
+var errNoLog = errors.New("hubs: no such log")
 
 // Load opens the logs that are defined, each with its settings, and finishes removals
 // that a crash has interrupted. It returns only what concerns the disk as a whole.
@@ -163,9 +163,9 @@ func (s *Set) Hub(name string) (*streamserver.Hub, error) {
 	l := s.logs[name]
 	switch {
 	case l == nil:
-		return nil, fmt.Errorf("%w: %s", ErrNoLog, name)
+		return nil, fmt.Errorf("%w: %s", errNoLog, name)
 	case l.err != nil:
-		return nil, &UnavailableError{name, l.err}
+		return nil, &unavailableError{name, l.err}
 	}
 	return l.hub, nil
 }

@@ -138,14 +138,14 @@ func TestRemovedLogIsGone(t *testing.T) {
 	if err := <-done; !errors.Is(err, streamserver.ErrStopped) {
 		t.Errorf("append to a removed log: %v, want %v", err, streamserver.ErrStopped)
 	}
-	if _, err := s.Hub("a"); !errors.Is(err, ErrNoLog) {
-		t.Errorf("a removed log: %v, want %v", err, ErrNoLog)
+	if _, err := s.Hub("a"); !errors.Is(err, errNoLog) {
+		t.Errorf("a removed log: %v, want %v", err, errNoLog)
 	}
 	if names, err := disk.List(root); err != nil || len(names) > 0 {
 		t.Errorf("left on disk: %v, %v", names, err)
 	}
-	if err := s.Remove(t.Context(), "a"); !errors.Is(err, ErrNoLog) {
-		t.Errorf("remove it once more: %v, want %v", err, ErrNoLog)
+	if err := s.Remove(t.Context(), "a"); !errors.Is(err, errNoLog) {
+		t.Errorf("remove it once more: %v, want %v", err, errNoLog)
 	}
 	s.create(t, "a")
 	s.append(t, "a", "new")
@@ -225,8 +225,8 @@ func TestLogThatCannotBeOpened(t *testing.T) {
 	for _, name := range []string{"a", "gone"} {
 		if _, err := s.Hub(name); err == nil {
 			t.Errorf("log %s can be used", name)
-		} else if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Log != name {
-			t.Errorf("log %s: %v, want an UnavailableError", name, err)
+		} else if e, ok := errors.AsType[*unavailableError](err); !ok || e.Log != name {
+			t.Errorf("log %s: %v, want an unavailableError", name, err)
 		}
 	}
 	if got := s.read(t, "b"); got != "one" {

@@ -38,6 +38,7 @@ type Config struct {
 	Window    int // deliveries of a sender that may wait for their answer; default 500
 	Batch     int // messages in a delivery; more than one makes batches
 	Credit    int // link credit of a receiver; default 1000
+	Rate      int // messages that all senders together send in a second; 0 is as many as they can
 
 	// Duration or Count ends the load; default 10s.
 	Duration time.Duration
@@ -108,6 +109,7 @@ func (c Config) Validate() error {
 	wrong(c.Hub == "" && c.Behind > 0, "behind: a queue has no old messages to read")
 	wrong(c.Behind < 0 || c.Behind > maxBehind, "behind: %d is outside 0..%d", c.Behind, maxBehind)
 	wrong(c.Partitions < 0, "partitions: %d is negative", c.Partitions)
+	wrong(c.Rate < 0, "rate: %d is negative", c.Rate)
 	wrong(c.Batch < 0 || c.Urgent < 0 || c.Duration < 0 || c.Pause < 0, "batch, urgent, duration and pause cannot be negative")
 	return errors.Join(errs...)
 }

@@ -13,6 +13,10 @@ type quota struct {
 	total uint64        // messages; zero for no limit
 	// whole says that it is pointless to go on after the first refusal.
 	whole bool
+	// rate is how many messages may be sent in a second, counted from a time since the
+	// run began; zero for no limit.
+	rate  int
+	from  time.Duration
 	given atomic.Uint64
 	ended atomic.Bool
 }
@@ -36,3 +40,12 @@ func (q *quota) take(now time.Duration, n int) (first uint64, got int) {
 
 // end makes every later take return zero.
 func (q *quota) end() { q.ended.Store(true) }
+
+// wait returns how long to wait until the next message may be sent.
+func (q *quota) wait(now time.Duration) time.Duration {
+	if q.rate == 0 {
+		return 0
+	}
+	due := q.from + time.Duration(float64(q.given.Load())/float64(q.rate)*float64(time.Second))
+	return max(0, due-now)
+}

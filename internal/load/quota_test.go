@@ -27,3 +27,20 @@ func TestQuota(t *testing.T) {
 		t.Errorf("after the end: %d, want none", n)
 	}
 }
+
+func TestQuotaKeepsItsRate(t *testing.T) {
+	q := &quota{rate: 1000, from: time.Second}
+	if wait := q.wait(time.Second); wait != 0 {
+		t.Errorf("the first message waits for %v", wait)
+	}
+	q.take(time.Second, 500)
+	if wait := q.wait(1200 * time.Millisecond); wait != 300*time.Millisecond {
+		t.Errorf("after 500 messages in 200 ms the next one waits for %v, want 300ms", wait)
+	}
+	if wait := q.wait(2 * time.Second); wait != 0 {
+		t.Errorf("a sender that is late waits for %v", wait)
+	}
+	if wait := (&quota{}).wait(0); wait != 0 {
+		t.Errorf("without a rate it waits for %v", wait)
+	}
+}

@@ -84,6 +84,9 @@ func summary(c Config) string {
 	if c.Batch > 1 {
 		load += fmt.Sprintf(", batches of %d", c.Batch)
 	}
+	if c.Rate > 0 {
+		load += fmt.Sprintf(", at most %d a second", c.Rate)
+	}
 	if c.Backlog > 0 {
 		load += fmt.Sprintf(", %d waiting", c.Backlog)
 	}

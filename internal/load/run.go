@@ -227,7 +227,7 @@ func (r *run) load(ctx context.Context) error {
 	stopWatch := r.watch("load")
 	defer stopWatch()
 	from, cpu := r.since(), ProcessorTime()
-	q := &quota{total: r.cfg.Count}
+	q := &quota{total: r.cfg.Count, rate: r.cfg.Rate, from: from}
 	if r.cfg.Duration > 0 {
 		q.until = from + r.cfg.Duration
 	}

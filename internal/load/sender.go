@@ -115,6 +115,13 @@ func (s *sender) fill(q *quota) bool {
 	}
 	now := s.run.since()
 	for range space {
+		if wait := q.wait(now); wait > 0 {
+			if s.inFlight > 0 && wait > time.Millisecond {
+				return true // answers are due before
+			}
+			time.Sleep(wait)
+			now = s.run.since()
+		}
 		first, n := q.take(now, s.batch)
 		if n == 0 {
 			return false

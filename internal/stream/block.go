@@ -44,6 +44,11 @@ func blockOf(batches []Batch, index machine.Ref) Block {
 	return b
 }
 
+// follows reports whether the block can be behind another.
+func (b *Block) follows(last Block) bool {
+	return b.First >= last.End && b.From >= last.To && b.Bodies.At > last.Bodies.At
+}
+
 // bytes is what the block counts toward the size of its partition.
 func (b *Block) bytes() uint64 { return uint64(b.Bodies.Size) }
 

@@ -15,7 +15,7 @@ func (p *Partition) Begin(s Start, end SeqNo) (from SeqNo, since int64) {
 		return max(s.seq, p.First()), 0
 	case startTime:
 		since = s.at.UnixMilli()
-		if s.at.UnixNano()%1e6 != 0 { // not a whole millisecond: the next one
+		if s.at.Nanosecond()%1e6 != 0 { // not a whole millisecond: the next one
 			since++
 		}
 		return min(p.since(since), end), since

@@ -82,7 +82,10 @@ func (p *Partition) replayAppend(b Batch, by *Producer, r *machine.Reader, out *
 	if r.Bad() {
 		return nil
 	}
-	if b.First != p.next || b.At < p.last || len(p.open) > 0 && b.Body.At <= p.open[len(p.open)-1].Body.At {
+	if b.Body.At <= p.lastBody() {
+		return fmt.Errorf("%w: batch of event %d is stored before the last one", errCorrupt, b.First)
+	}
+	if b.First != p.next || b.At < p.last {
 		if ok, err := p.gap(b.First, "batch at event %d, time %d", b.First, b.At); !ok {
 			return err
 		}
@@ -93,6 +96,22 @@ func (p *Partition) replayAppend(b Batch, by *Producer, r *machine.Reader, out *
 	}
 	p.add(b, out)
 	return nil
+}
+
+// lastBody returns the place of the newest body that is known; zero if there is none.
+func (p *Partition) lastBody() uint64 {
+	if n := len(p.open); n > 0 {
+		return p.open[n-1].Body.At
+	}
+	return p.lastBlock().Bodies.At
+}
+
+// lastBlock returns the newest block; the zero value if there is none.
+func (p *Partition) lastBlock() Block {
+	if sealed := p.blocks.list(); len(sealed) > 0 {
+		return sealed[len(sealed)-1]
+	}
+	return Block{}
 }
 
 func (p *Partition) replaySeal(b Block, r *machine.Reader, out *machine.Effects) error {
@@ -131,7 +150,7 @@ func (p *Partition) replayBlocks(r *machine.Reader, out *machine.Effects) error 
 		if r.Bad() {
 			return nil
 		}
-		if sealed := p.blocks.list(); len(sealed) > 0 && b.First < sealed[len(sealed)-1].End {
+		if !b.follows(p.lastBlock()) {
 			return fmt.Errorf("%w: block of event %d is out of order", errCorrupt, b.First)
 		}
 		p.blocks.push(b)

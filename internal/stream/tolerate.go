@@ -33,10 +33,8 @@ func (p *Partition) EndReplay() {
 		return
 	}
 	p.restore.loading = false
-	if sealed := p.blocks.list(); len(sealed) > 0 {
-		last := &sealed[len(sealed)-1]
-		p.next, p.last = last.End, last.To
-	}
+	last := p.lastBlock()
+	p.next, p.last = last.End, last.To
 	p.atLeast(p.restore.high)
 }
 
@@ -71,21 +69,23 @@ func (p *Partition) gap(first SeqNo, format string, args ...any) (ok bool, err e
 // sealAnyway takes a block some of whose batches are not known: its index has them.
 // Batches before it are lost, since nothing says where they are.
 func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
-	sealed := p.blocks.list()
 	if !p.restore.on {
 		return fmt.Errorf("%w: a block of the events %d to %d, which are not those that are open", errCorrupt, b.First, b.End-1)
 	}
-	if len(sealed) > 0 && (b.First < sealed[len(sealed)-1].End || b.Bodies.At < sealed[len(sealed)-1].Bodies.At) {
+	if !b.follows(p.lastBlock()) {
 		return nil
 	}
-	n := 0
-	for n < len(p.open) && p.open[n].First < b.End {
-		p.bytes -= uint64(p.open[n].Body.Size)
-		if p.open[n].First < b.First {
-			p.restore.missing += int(p.open[n].Count)
-		}
-		n++
+	n := Holding(p.open, b.End) // the first batch behind the block
+	if n < len(p.open) && (p.open[n].At < b.To || p.open[n].Body.At <= b.Bodies.At || p.open[n].First < b.End) {
+		return fmt.Errorf("%w: a block of the events %d to %d behind event %d", errCorrupt, b.First, b.End-1, p.open[n].First)
 	}
+	for i := range p.open[:n] {
+		p.bytes -= uint64(p.open[i].Body.Size)
+		if p.open[i].First < b.First {
+			p.restore.missing += int(p.open[i].Count)
+		}
+	}
+	p.atLeast(b.First)
 	p.bytes += b.bytes()
 	p.seal(b, n, out)
 	p.next, p.last = max(p.next, b.End), max(p.last, b.To)

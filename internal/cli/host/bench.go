@@ -80,6 +80,7 @@ then is the time from sending to receipt.`,
 	fs.IntVar(&f.Window, "window", 500, "deliveries of a sender that may wait for their answer")
 	fs.IntVar(&f.Batch, "batch", 1, "messages in a delivery; more than 1 sends batches")
 	fs.IntVar(&f.Credit, "credit", 1000, "messages that a receiver is ready to hold")
+	fs.IntVar(&f.Rate, "rate", 0, "messages a second that all senders send together (default as many as they can)")
 	fs.DurationVar(&f.Duration, "duration", 0, "how long to send (default 10s without --count)")
 	fs.Uint64Var(&f.Count, "count", 0, "how many messages to send, or to receive in mode receive")
 	fs.Uint64Var(&f.Backlog, "backlog", 0, "messages to have waiting before anything is measured")

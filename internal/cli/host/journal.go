@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ type journalFlags struct {
 	data        string
 	asJSON      bool
 	shard       int
+	hub         string // log of an event hub to dump
 	dropDamaged bool
 }
 
@@ -42,7 +44,8 @@ func JournalCommand(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "journal",
 		Short: "Inspect and repair the store of a broker that is not running",
-		Long: `Inspect and repair the store of a broker that is not running.
+		Long: `Inspect and repair the store of a broker that is not running: the log of its
+queues and topics, and the logs of its event hubs in the directory hubs below it.
 
 Exit code 0: the store is undamaged. 1: it is damaged, or records were removed.
 2: usage error. 3: the store cannot be opened: a broker is using it, or the
@@ -63,6 +66,7 @@ directory is not a store.`,
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return f.dump(s.Out) },
 	}
+	dump.Flags().StringVar(&f.hub, "hub", "", "list the log of an event hub: its `directory` below hubs")
 	dump.Flags().IntVar(&f.shard, "shard", -1, "only records of this shard")
 	repairCmd := &cobra.Command{
 		Use:   "repair",
@@ -127,18 +131,65 @@ func problemsOf(errs []error) []problemJSON {
 	return all
 }
 
-func (f *journalFlags) verify(out io.Writer) error {
+// logStore is one log of a broker.
+type logStore struct {
+	name string // as it is shown; empty for that of queues and topics
+	disk vfs.FS
+}
+
+// stores returns the logs of a broker, that of queues and topics first.
+func (f *journalFlags) stores() ([]logStore, error) {
 	disk, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	all := []logStore{{"", disk}}
+	logs, err := disk.List(hubLogs)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, unavailableError{err}
+	}
+	for _, log := range logs {
+		name := hubLogs + "/" + log
+		sub := vfs.Sub(disk, name)
+		if found, err := repair.Exists(sub); err == nil && found { // else it is empty, or being removed
+			all = append(all, logStore{name, sub})
+		}
+	}
+	return all, nil
+}
+
+// hubLogs is the directory of the logs of event hubs.
+const hubLogs = "hubs"
+
+func (f *journalFlags) verify(out io.Writer) error {
+	stores, err := f.stores()
 	if err != nil {
 		return err
 	}
-	r, err := repair.Verify(disk)
+	damaged := 0
+	for _, s := range stores {
+		n, err := f.verifyStore(out, s)
+		if err != nil {
+			return err
+		}
+		damaged += n
+	}
+	if damaged > 0 {
+		return fmt.Errorf("found %d damaged places in %s; copy the directory, then run `triagemq journal repair`", damaged, f.data)
+	}
+	return nil
+}
+
+// verifyStore verifies one log and returns how many places of it are damaged.
+func (f *journalFlags) verifyStore(out io.Writer, s logStore) (damaged int, err error) {
+	r, err := repair.Verify(s.disk)
 	if err != nil && !errors.Is(err, journal.ErrCorrupt) {
-		return f.problem(err)
+		return 0, f.problem(err)
 	}
 	problems, notes := problemsOf(r.Problems), problemsOf(r.Notes)
 	if f.asJSON {
-		err := writeJSON(out, struct {
+		return len(problems), writeJSON(out, struct {
+			Store    string        `json:"store,omitzero"`
 			Segments int           `json:"segments"`
 			Batches  int           `json:"batches"`
 			Records  uint64        `json:"records"`
@@ -146,33 +197,38 @@ func (f *journalFlags) verify(out io.Writer) error {
 			End      uint64        `json:"end"`
 			Problems []problemJSON `json:"problems"`
 			Notes    []problemJSON `json:"notes"`
-		}{r.Segments, r.Batches, r.Records, r.Bytes, uint64(r.End), problems, notes})
-		if err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintf(out, "%d segments, %d batches, %d records, %d bytes; the log ends at %d\n",
-			r.Segments, r.Batches, r.Records, r.Bytes, r.End)
-		for _, p := range problems {
-			fmt.Fprintf(out, "damaged: %s at %d: %s\n", p.File, p.Offset, p.Reason)
-		}
-		for _, p := range notes {
-			fmt.Fprintf(out, "note: %s at %d: %s; there is another copy, and the next start restores this one\n", p.File, p.Offset, p.Reason)
-		}
-		if len(problems) == 0 {
-			fmt.Fprintln(out, "no damage")
-		}
+		}{s.name, r.Segments, r.Batches, r.Records, r.Bytes, uint64(r.End), problems, notes})
 	}
-	if len(problems) > 0 {
-		return fmt.Errorf("found %d damaged places in %s; copy the directory, then run `triagemq journal repair`", len(problems), f.data)
+	if s.name != "" {
+		fmt.Fprintf(out, "%s: ", s.name)
 	}
-	return nil
+	fmt.Fprintf(out, "%d segments, %d batches, %d records, %d bytes; the log ends at %d\n",
+		r.Segments, r.Batches, r.Records, r.Bytes, r.End)
+	for _, p := range problems {
+		fmt.Fprintf(out, "damaged: %s at %d: %s\n", s.file(p.File), p.Offset, p.Reason)
+	}
+	for _, p := range notes {
+		fmt.Fprintf(out, "note: %s at %d: %s; there is another copy, and the next start restores this one\n", s.file(p.File), p.Offset, p.Reason)
+	}
+	if len(problems) == 0 {
+		fmt.Fprintln(out, "no damage")
+	}
+	return len(problems), nil
 }
+
+// file returns the name of a file of the log as it is shown.
+func (s logStore) file(name string) string { return path.Join(s.name, name) }
 
 func (f *journalFlags) dump(out io.Writer) error {
 	disk, err := f.open()
 	if err != nil {
 		return err
+	}
+	if f.hub != "" {
+		disk = vfs.Sub(disk, hubLogs+"/"+f.hub)
+		if found, err := repair.Exists(disk); err != nil || !found {
+			return unavailableError{errors.Join(fmt.Errorf("%s holds no log %s/%s", f.data, hubLogs, f.hub), err)}
+		}
 	}
 	const layout = "%12v %5v %5v %8v %7v  %-16v %v\n"
 	if !f.asJSON {
@@ -195,6 +251,9 @@ func (f *journalFlags) dump(out io.Writer) error {
 			continue
 		default:
 			kind, about := describe(e.Payload)
+			if f.hub != "" {
+				kind, about = describeEvents(e.Payload)
+			}
 			var shard any = e.Shard
 			if e.Manifest {
 				kind, about, shard = "manifest", "of the log itself", "-"
@@ -231,19 +290,42 @@ func (f *journalFlags) repair(out io.Writer) error {
 	if !f.dropDamaged {
 		return cli.Usage(errors.New("repair removes damaged records; confirm with --drop-damaged"))
 	}
-	disk, err := f.open()
+	stores, err := f.stores()
 	if err != nil {
 		return err
 	}
-	done, err := repair.Repair(disk, repair.DropDamaged)
-	if err != nil {
-		return f.problem(err)
+	restored, dropped := 0, 0
+	for _, s := range stores {
+		done, err := repair.Repair(s.disk, repair.DropDamaged)
+		if err != nil {
+			return f.problem(err)
+		}
+		if err := f.showRepair(out, s, done); err != nil {
+			return err
+		}
+		restored += len(done.Restored)
+		dropped += len(done.Dropped)
 	}
+	if dropped > 0 {
+		return fmt.Errorf("dropped %d damaged places of %s; the rest can be used", dropped, f.data)
+	}
+	switch {
+	case f.asJSON:
+	case restored > 0:
+		fmt.Fprintln(out, "nothing dropped")
+	default:
+		fmt.Fprintln(out, "no damage, nothing dropped")
+	}
+	return nil
+}
+
+// showRepair lists what was done to one log.
+func (f *journalFlags) showRepair(out io.Writer, s logStore, done repair.Result) (err error) {
 	for _, r := range done.Restored {
 		if f.asJSON {
-			err = writeJSON(out, map[string]problemJSON{"restored": {File: r.File, Reason: r.Reason.Error()}})
+			err = writeJSON(out, map[string]problemJSON{"restored": {File: s.file(r.File), Reason: r.Reason.Error()}})
 		} else {
-			_, err = fmt.Fprintf(out, "restored: %s: %v\n", r.File, r.Reason)
+			_, err = fmt.Fprintf(out, "restored: %s: %v\n", s.file(r.File), r.Reason)
 		}
 		if err != nil {
 			return err
@@ -255,23 +337,13 @@ func (f *journalFlags) repair(out io.Writer) error {
 				problemJSON
 				First   uint64 `json:"firstRecord,omitzero"`
 				Records uint64 `json:"records"`
-			}{problemJSON{d.File, d.Offset, d.Reason.Error()}, d.First, d.Records})
+			}{problemJSON{s.file(d.File), d.Offset, d.Reason.Error()}, d.First, d.Records})
 		} else {
-			_, err = fmt.Fprintf(out, "dropped: %s at %d: %d records from %d on: %v\n", d.File, d.Offset, d.Records, d.First, d.Reason)
+			_, err = fmt.Fprintf(out, "dropped: %s at %d: %d records from %d on: %v\n", s.file(d.File), d.Offset, d.Records, d.First, d.Reason)
 		}
 		if err != nil {
 			return err
 		}
-	}
-	if n := len(done.Dropped); n > 0 {
-		return fmt.Errorf("dropped %d damaged places of %s; the rest can be used", n, f.data)
-	}
-	switch {
-	case f.asJSON:
-	case len(done.Restored) > 0:
-		fmt.Fprintln(out, "nothing dropped")
-	default:
-		fmt.Fprintln(out, "no damage, nothing dropped")
 	}
 	return nil
 }

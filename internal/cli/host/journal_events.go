@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import "fmt"
+
+// The names of records in the log of an event hub, as docs/format/hub-records.md has
+// them.
+var (
+	hubRecords = map[byte]string{
+		1: "body", 2: "partition", 7: "snapshot begin", 8: "snapshot part", 9: "snapshot unit", 10: "snapshot end", 11: "new partition",
+	}
+	partitionRecords = map[byte]string{
+		1: "created", 2: "append", 3: "append", 4: "seal", 5: "trim", 6: "producer", 7: "blocks", 8: "state",
+	}
+)
+
+// firstPartition is the unit of partition 0.
+const firstPartition = 16
+
+// describeEvents names a record in the log of an event hub and says what it is about.
+func describeEvents(payload []byte) (kind, about string) {
+	if len(payload) == 0 {
+		return "empty", ""
+	}
+	kind, ok := hubRecords[payload[0]]
+	if !ok {
+		return fmt.Sprintf("unknown %#02x", payload[0]), ""
+	}
+	f := fields{payload[1:]}
+	switch kind {
+	case "body":
+		return kind, fmt.Sprintf("%d bytes", len(payload)-1)
+	case "partition":
+		return f.partition()
+	case "new partition":
+		return kind, fmt.Sprintf("partition %d", f.number())
+	case "snapshot part":
+		return kind, fmt.Sprintf("snapshot %d: partition %d", f.number(), f.number())
+	case "snapshot unit":
+		number := f.number()
+		inner, about := f.partition()
+		return kind, fmt.Sprintf("snapshot %d: %s %s", number, inner, about)
+	}
+	return kind, fmt.Sprintf("snapshot %d", f.number())
+}
+
+// partition names a record of a partition behind its unit.
+func (f *fields) partition() (kind, about string) {
+	unit := f.number()
+	of := fmt.Sprintf("partition %d", int64(unit)-firstPartition)
+	if len(f.rest) == 0 {
+		return "partition", of
+	}
+	kind, ok := partitionRecords[f.rest[0]]
+	if !ok {
+		return fmt.Sprintf("partition %#02x", f.rest[0]), of
+	}
+	f.skip(1)
+	switch kind {
+	case "append":
+		first, count := f.number(), f.number()
+		return kind, fmt.Sprintf("%s: %d from event %d on", of, count, first)
+	case "seal":
+		first, count := f.number(), f.number()
+		return kind, fmt.Sprintf("%s: %d from event %d on", of, count, first)
+	case "trim":
+		return kind, fmt.Sprintf("%s: all before event %d", of, f.number())
+	}
+	return kind, of
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
+)
+
+// written is a history with what was appended by each of its records.
+type written struct {
+	recs    [][]byte
+	batches map[int]Batch // by record
+	next    map[int]SeqNo // that the end of a snapshot says, by record
+	live    *Partition
+}
+
+// write makes a random history without retention, with a snapshot in it.
+func write(rnd *rand.Rand) *written {
+	w := &written{batches: map[int]Batch{}, next: map[int]SeqNo{}, live: New()}
+	var out machine.Effects
+	w.live.Create(&out)
+	place, snap := uint64(1), machine.Snapshot(nil)
+	body := func(size int) machine.Ref {
+		place += uint64(size) + 1
+		return machine.Ref{At: place, Size: uint32(size)}
+	}
+	for i := range 60 {
+		switch {
+		case rnd.IntN(6) == 0 && len(w.live.open) > 0:
+			w.live.Seal(body(len(w.live.AppendIndex(nil))), &out)
+		case i > 20 && rnd.IntN(4) == 0:
+			if snap == nil {
+				snap = w.live.Snapshot()
+			}
+			if snap.Step(&machine.Budget{Items: 2, Bytes: 1000}, nil, &out) {
+				snap = nil
+				w.next[len(w.recs)+out.Count()-1] = w.live.Next()
+			}
+		default:
+			a := Arrival{Body: body(10), Count: 1 + uint32(rnd.IntN(5))}
+			first := w.live.Append(epochStart.Add(time.Duration(i)*time.Second), a, &out)
+			w.batches[len(w.recs)+out.Count()-1] = Batch{First: first, Count: a.Count, Body: a.Body}
+		}
+		for _, rec := range out.Records() {
+			w.recs = append(w.recs, slices.Clone(rec))
+		}
+		out.Reset()
+	}
+	return w
+}
+
+// Whatever is lost of a history, the rest is there, and no number is used again as far as
+// any later record tells.
+func TestHistoriesWithLosses(t *testing.T) {
+	for seed := range uint64(400) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		w := write(rnd)
+		from := rnd.IntN(len(w.recs))
+		to := min(len(w.recs), from+1+rnd.IntN(6))
+		p := New()
+		var out machine.Effects
+		var last SeqNo
+		for i, rec := range w.recs {
+			switch {
+			case i == from:
+				p.Lost()
+				continue
+			case i > from && i < to:
+				continue
+			}
+			if err := p.Replay(rec, &out); err != nil {
+				t.Fatalf("seed %d, without %d to %d: record %d: %v", seed, from, to-1, i, err)
+			}
+			if b, ok := w.batches[i]; ok {
+				last = b.End()
+			}
+			last = max(last, w.next[i])
+		}
+		p.EndReplay()
+		if err := p.Check(); err != nil || !p.Restored() {
+			t.Fatalf("seed %d: restored %t, %v", seed, p.Restored(), err)
+		}
+		if p.Next() < last {
+			t.Fatalf("seed %d: the next event is %d, and there was %d", seed, p.Next(), last)
+		}
+		missing := SeqNo(0)
+		for i, b := range w.batches {
+			block, sealed, open := p.Find(b.First)
+			there := sealed && block.First <= b.First || len(open) > 0 && open[0].First == b.First
+			if i >= from && i < to {
+				if !there && b.First < p.Next() {
+					missing += SeqNo(b.Count)
+				}
+				continue
+			}
+			if sealLost := w.sealedIn(from, to, b.First); !there && !sealLost {
+				t.Fatalf("seed %d, without %d to %d: event %d of record %d is not there", seed, from, to-1, b.First, i)
+			}
+		}
+		if got := p.Missing(); SeqNo(got) < missing {
+			t.Errorf("seed %d: %d events are missing, it says %d", seed, missing, got)
+		}
+		again(t, p)
+	}
+}
+
+// sealedIn reports whether one of the records that are lost sealed a batch.
+func (w *written) sealedIn(from, to int, seq SeqNo) bool {
+	for _, rec := range w.recs[from:to] {
+		if rec[0] != kindSeal {
+			continue
+		}
+		r := machine.NewReader(rec[1:])
+		if b := readBlock(&r, &Block{}); b.First <= seq && seq < b.End {
+			return true
+		}
+	}
+	return false
+}
+
+// A snapshot whose end is lost is what it was, and numbers that were heard of are not used.
+func TestASnapshotWithoutItsEnd(t *testing.T) {
+	var out machine.Effects
+	p := New()
+	p.Create(&out)
+	for i := range 5 {
+		p.Append(epochStart, Arrival{Body: machine.Ref{At: uint64(10*i + 1), Size: 5}, Count: 10}, &out)
+		if i < 3 {
+			p.Seal(machine.Ref{At: uint64(10*i + 7), Size: 1}, &out)
+		}
+	}
+	out.Reset()
+	snap := p.Snapshot()
+	snap.Step(&machine.Budget{Items: 3, Bytes: 1000}, nil, &out)
+	p.Append(epochStart, Arrival{Body: machine.Ref{At: 100, Size: 5}, Count: 10}, &out)
+	q := New()
+	q.Tolerate()
+	for _, rec := range out.Records() {
+		if err := q.Replay(rec, new(machine.Effects)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.Lost()
+	if q.EndReplay(); q.First() != 0 || q.blocks.len() != 3 || q.Next() != 60 || q.Missing() != 30 {
+		t.Errorf("events %d to %d, %d blocks, %d missing", q.First(), q.Next(), q.blocks.len(), q.Missing())
+	}
+}
