@@ -50,7 +50,17 @@ func TestHubCommands(t *testing.T) {
 	c.fails(cli.ExitFailed, "no such entity", "group", "show", "site/clicks", "none")
 	c.fails(cli.ExitFailed, "it is a queue", "group", "list", "q")
 	c.fails(cli.ExitFailed, "it is a hub", "queue", "show", "site/clicks")
-	c.want("Deleted hub site/clicks.\n", "hub", "delete", "site/clicks")
+	c.fails(cli.ExitFailed, "disabled", "send", "site/clicks", "--body", "x")
+	c.do("hub", "update", "site/clicks", "--unset", "status")
+	c.do("send", "site/clicks/Partitions/1", "--body", "x", "--count", "3")
+	c.fails(cli.ExitFailed, "partitions are 0 to 2", "send", "site/clicks/Partitions/3", "--body", "x")
+	c.fails(cli.ExitFailed, "ConsumerGroups", "receive", "site/clicks")
+	c.fails(cli.ExitFailed, "event hub", "peek", "site/clicks")
+	if shown := c.do("hub", "show", "site/clicks"); !strings.Contains(shown, "\n        1      0     2       3 ") || !strings.Contains(shown, "\n  events                     3\n") {
+		t.Errorf("after three events:\n%s", shown)
+	}
+	c.fails(cli.ExitFailed, "contains 3 events", "hub", "delete", "site/clicks")
+	c.want("Deleted hub site/clicks.\n", "hub", "delete", "site/clicks", "--force")
 	c.fails(cli.ExitFailed, "no such entity", "hub", "show", "site/clicks")
 }
 

@@ -4,7 +4,10 @@ package admin
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +48,12 @@ func (r *rig) publish(addr string, counts ...int) {
 // read one batch of several.
 func (r *rig) read(addr, name string, epoch int64) {
 	r.t.Helper()
-	reader, err := r.b.OpenEventReader(r.t.Context(), addr, broker.EventReaderOptions{Name: name, Epoch: &epoch, From: stream.Earliest()})
+	r.readFrom(addr, broker.EventReaderOptions{Name: name, Epoch: &epoch, From: stream.Earliest()})
+}
+
+func (r *rig) readFrom(addr string, o broker.EventReaderOptions) {
+	r.t.Helper()
+	reader, err := r.b.OpenEventReader(r.t.Context(), addr, o)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -138,13 +146,54 @@ func TestConsumerGroups(t *testing.T) {
 	if g.Runtime.Readers != 2 || g.Runtime.Partitions != 2 || g.Runtime.LagEvents != 5 {
 		t.Errorf("a is %+v", g.Runtime)
 	}
+	// Of several readers of a partition the furthest counts.
+	r.publish("h/Partitions/0", 2, 1)
+	r.readFrom("h/ConsumerGroups/b/Partitions/0", broker.EventReaderOptions{Name: "ahead", From: stream.FromSeq(4)})
+	r.readFrom("h/ConsumerGroups/b/Partitions/0", broker.EventReaderOptions{Name: "behind", From: stream.Earliest()})
+	var b GroupEntity
+	r.want(200, "GET", groups+"/b", "").into(t, &b)
+	if b.Runtime.Readers != 2 || b.Runtime.Partitions != 1 || b.Runtime.LagEvents != 3 {
+		t.Errorf("b is %+v", b.Runtime)
+	}
 	var all list[GroupEntity]
 	r.want(200, "GET", groups, "").into(t, &all)
-	if all.Total != 3 || all.Items[0].Definition.UserMetadata != "all" || all.Items[1].Runtime.LagEvents != 5 || all.Items[2].Runtime.Readers != 0 {
+	if all.Total != 3 || all.Items[0].Definition.UserMetadata != "all" || all.Items[1].Runtime.LagEvents != 8 || all.Items[0].Runtime.Readers != 0 {
 		t.Errorf("the list is %+v", all)
 	}
 	r.want(204, "DELETE", groups+"/a", "")
 	r.want(404, "GET", groups+"/a", "")
+}
+
+// meanwhileBody does something before a body is read.
+type meanwhileBody struct {
+	io.Reader
+	before func()
+}
+
+func (b *meanwhileBody) Read(p []byte) (int, error) {
+	if b.before != nil {
+		b.before()
+		b.before = nil
+	}
+	return b.Reader.Read(p)
+}
+
+// A change of a hub whose body is slow to come does not undo what was done meanwhile.
+func TestPatchKeepsGroupsThatCameMeanwhile(t *testing.T) {
+	r := start(t)
+	r.hub(entity.Hub{Name: "h", ConsumerGroups: []entity.ConsumerGroup{{Name: "a"}}})
+	body := &meanwhileBody{strings.NewReader(`{"messageRetention":"2h"}`), func() {
+		if _, err := r.b.CreateConsumerGroup(t.Context(), "h", entity.ConsumerGroup{Name: "b"}); err != nil {
+			t.Error(err)
+		}
+	}}
+	req := httptest.NewRequestWithContext(t.Context(), "PATCH", "http://localhost"+apiRoot+"/hubs/h", body)
+	req.SetBasicAuth("root", "root key")
+	w := httptest.NewRecorder()
+	r.handler.ServeHTTP(w, req)
+	if h, _ := r.b.Hub("h"); w.Code != 200 || len(h.ConsumerGroups) != 2 || h.MessageRetention.String() != "2h" {
+		t.Errorf("%d %s; the hub is %+v", w.Code, w.Body, h)
+	}
 }
 
 func TestBadRequestsOfHubs(t *testing.T) {
@@ -408,4 +457,121 @@ func TestHubsOverATOM(t *testing.T) {
 	r.want(200, "DELETE", "/site/h/consumergroups/g"+apiVersion, "")
 	r.want(200, "DELETE", "/site/h"+apiVersion, "")
 	r.want(404, "GET", "/site/h"+apiVersion, "")
+}
+
+// What is changed on a hub is followed at once by those who are connected to it.
+func TestLiveHubFollowsChanges(t *testing.T) {
+	r := start(t)
+	const one = apiRoot + "/hubs/h"
+	r.hub(entity.Hub{Name: "h", PartitionCount: 1})
+	p, err := r.b.OpenPublisher("h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func(size int) error {
+		done := make(chan error, 1)
+		p.Publish(broker.Events{Raw: make([]byte, size), Count: 1}, func(err error) { done <- err })
+		return <-done
+	}
+
+	// Partitions are added under a publisher that uses each as soon as it sees it.
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() { // ends with stop, which the test closes
+		for {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if err := publish(10); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for n := 2; n <= 12; n++ {
+		r.want(200, "PATCH", one, fmt.Sprintf(`{"partitionCount":%d}`, n))
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Errorf("publishing while partitions are added: %v", err)
+	}
+	for range 12 {
+		if err := publish(10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var h HubEntity
+	r.want(200, "GET", one, "").into(t, &h)
+	for _, p := range h.Runtime.Partitions {
+		if p.Last < 0 {
+			t.Errorf("partition %s of %d got nothing", p.ID, len(h.Runtime.Partitions))
+		}
+	}
+
+	r.want(200, "PATCH", one, `{"maxMessageSizeInKilobytes":1}`)
+	if err := publish(2 << 10); !errors.Is(err, broker.ErrTooLarge) {
+		t.Errorf("a batch above a limit that was lowered: %v, want %v", err, broker.ErrTooLarge)
+	}
+	r.want(200, "PATCH", one, `{"maxMessageSizeInKilobytes":null,"status":"SendDisabled"}`)
+	if err := publish(10); !errors.Is(err, broker.ErrDisabled) {
+		t.Errorf("sending to a hub that was disabled: %v, want %v", err, broker.ErrDisabled)
+	}
+	if _, err := r.b.OpenPublisher("h"); !errors.Is(err, broker.ErrDisabled) {
+		t.Errorf("a publisher to a hub that is disabled: %v, want %v", err, broker.ErrDisabled)
+	}
+	r.read("h/ConsumerGroups/$Default/Partitions/0", "x", 1)
+	r.want(200, "PATCH", one, `{"status":"ReceiveDisabled"}`)
+	if err := publish(10); err != nil {
+		t.Errorf("sending to a hub whose receivers are disabled: %v", err)
+	}
+	if _, err := r.b.OpenEventReader(t.Context(), "h/ConsumerGroups/$Default/Partitions/0", broker.EventReaderOptions{From: stream.Earliest()}); !errors.Is(err, broker.ErrDisabled) {
+		t.Errorf("reading a hub that is disabled: %v, want %v", err, broker.ErrDisabled)
+	}
+
+	r.want(200, "PATCH", one, `{"status":null}`)
+	for range 12 * 30 {
+		if err := publish(100 << 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.want(200, "PATCH", one, `{"maxPartitionSizeInMegabytes":1}`)
+	r.want(200, "GET", one, "").into(t, &h)
+	for _, p := range h.Runtime.Partitions {
+		if p.Bytes > 1<<20 || p.First == 0 {
+			t.Errorf("partition %s has %d bytes from %d on, want at most 1 MiB", p.ID, p.Bytes, p.First)
+		}
+	}
+}
+
+// Unknown parts of a hub, and what is not for this kind of address.
+func TestAddressesOfHubs(t *testing.T) {
+	r := start(t)
+	r.hub(entity.Hub{Name: "h", PartitionCount: 2})
+	r.queue(entity.Queue{Name: "q"})
+	for addr, want := range map[string]error{
+		"h": nil, "H/Partitions/1": nil, "h/Publishers/p": nil,
+		"h/Partitions/2": broker.ErrPartition, "h/Partitions/-1": broker.ErrPartition, "h/Partitions/x": broker.ErrPartition, "h/Partitions/01": broker.ErrPartition,
+		"none": broker.ErrNotFound, "none/Partitions/0": broker.ErrNotFound, "q": broker.ErrNotAllowed, "q/Partitions/0": broker.ErrNotFound,
+		"h/ConsumerGroups/$Default": broker.ErrNotAllowed, "h/ConsumerGroups/none": broker.ErrNotFound, "h/$DeadLetterQueue": broker.ErrNotFound,
+	} {
+		if _, err := r.b.OpenPublisher(addr); !errors.Is(err, want) {
+			t.Errorf("publish to %s: %v, want %v", addr, err, want)
+		}
+	}
+	for addr, want := range map[string]error{
+		"h/ConsumerGroups/$default/Partitions/1": nil,
+		"h/ConsumerGroups/$Default/Partitions/2": broker.ErrPartition, "h/ConsumerGroups/none/Partitions/0": broker.ErrNotFound,
+		"h": broker.ErrNotAllowed, "h/Partitions/0": broker.ErrNotAllowed, "h/ConsumerGroups/$Default": broker.ErrNotAllowed,
+		"q/ConsumerGroups/$Default/Partitions/0": broker.ErrNotFound,
+	} {
+		reader, err := r.b.OpenEventReader(t.Context(), addr, broker.EventReaderOptions{From: stream.Earliest()})
+		if !errors.Is(err, want) {
+			t.Errorf("read %s: %v, want %v", addr, err, want)
+		}
+		if err == nil {
+			reader.Close()
+		}
+	}
 }

@@ -84,6 +84,7 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 			"hubs: [{name: h, partitionCount: 8, status: Disabled, consumerGroups: [{name: g, userMetadata: ours}, other, $Default]}, {name: more}]",
 			"update hub H\n  messageRetention: 1d -> 1h\nupdate group H/g\n  userMetadata: ours -> \nupdate group H/$default\n  userMetadata:  -> all\n" +
 				"keep group h/other\nkeep hub more\n"},
+		{"a group that every hub has", "hubs: [{name: h}]", "hubs: [{name: h, consumerGroups: [$Default]}]", ""},
 		{"a hub that would shrink, names of others, and forwards to a hub",
 			"queues: [{name: h}, {name: f, forwardTo: old}]\nhubs: [{name: q}, {name: t}, {name: s, partitionCount: 2}]",
 			"queues: [{name: q}]\ntopics: [{name: t}]\nhubs: [{name: h}, {name: s}, {name: old}]",

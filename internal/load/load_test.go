@@ -47,6 +47,46 @@ func TestInOutCountsEveryMessageOnce(t *testing.T) {
 	}
 }
 
+const oneHub = "hubs:\n- name: events\n  partitionCount: 3\n"
+
+func TestEventsAreCountedOnce(t *testing.T) {
+	for name, cfg := range map[string]load.Config{
+		"batches":         {Senders: 2, Receivers: 2, Count: 5000},
+		"single events":   {Senders: 2, Receivers: 3, Count: 500, Batch: 1, Credit: 7},
+		"in pieces":       {Senders: 1, Receivers: 1, Count: 12, Size: 100_000, Batch: 4, Credit: 2},
+		"with backlog":    {Senders: 1, Receivers: 2, Count: 1000, Backlog: 700},
+		"at a rate":       {Senders: 2, Receivers: 1, Count: 1000, Batch: 10, Rate: 20_000},
+		"readers to most": {Senders: 1, Receivers: 50, Count: 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := triagetest.Start(t, oneHub)
+			cfg.Target, cfg.Hub, cfg.Partitions = target(t, b), "events", 3
+			r, err := load.Run(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.In.Messages != cfg.Count || r.Out.Messages != cfg.Count+cfg.Backlog || r.Latency.Count != cfg.Count {
+				t.Errorf("%d in, %d out, %d measured, want %d, %d, %d", r.In.Messages, r.Out.Messages, r.Latency.Count,
+					cfg.Count, cfg.Count+cfg.Backlog, cfg.Count)
+			}
+			if r.Missing+r.Foreign+r.Refused != 0 {
+				t.Errorf("%d missing, %d foreign, %d refused, want none", r.Missing, r.Foreign, r.Refused)
+			}
+		})
+	}
+}
+
+func TestReadersBehindAreNotMeasured(t *testing.T) {
+	b := triagetest.Start(t, oneHub)
+	r, err := load.Run(t.Context(), load.Config{Target: target(t, b), Hub: "events", Partitions: 3, Backlog: 3000, Count: 2000, Behind: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Out.Messages != 2000 || r.Latency.Count != 2000 || r.Missing != 0 || r.Behind > 5000 {
+		t.Errorf("%d out, %d measured, %d missing, %d read behind, want 2000, 2000, 0 and at most 5000", r.Out.Messages, r.Latency.Count, r.Missing, r.Behind)
+	}
+}
+
 func TestOtherRunsAreLeftOut(t *testing.T) {
 	b := triagetest.Start(t, oneQueue)
 	cfg := load.Config{Target: target(t, b), Mode: load.Send, Count: 100}

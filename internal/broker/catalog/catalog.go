@@ -289,6 +289,12 @@ func (c *Catalog) checkNew(name string) error {
 // redefine makes a changed definition durable and then effective. It is called within
 // Change.
 func (c *Catalog) redefine(n *Entity, def Definition) error {
+	return c.redefineAfter(n, def, func() error { return nil })
+}
+
+// redefineAfter is redefine with something that is done in between: when the definition is
+// durable, before anybody sees it. If that fails, the definition is effective nevertheless.
+func (c *Catalog) redefineAfter(n *Entity, def Definition, prepare func() error) error {
 	var topic *Definition
 	if n.Topic != nil {
 		topic = n.Topic.Definition()
@@ -310,12 +316,13 @@ func (c *Catalog) redefine(n *Entity, def Definition) error {
 	if err := c.store.Update(n, Stored{Meta: meta, Configs: def.configs()}); err != nil {
 		return fmt.Errorf("update %q: %w", n.Path, Translate(err))
 	}
+	prepared := prepare()
 	n.def.Store(&def)
 	c.observer.Changed(n)
 	if !sameAuthorization(def.authorization(), before.authorization()) {
 		c.notifyChanged(n)
 	}
-	return nil
+	return prepared
 }
 
 // remove drops entities of one shard. It is called within Change.

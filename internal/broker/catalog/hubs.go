@@ -106,22 +106,19 @@ func (c *Catalog) UpdateHub(ctx context.Context, h entity.Hub) (entity.Hub, erro
 			h.ConsumerGroups = c.dated(h.ConsumerGroups, def.Hub.ConsumerGroups)
 		}
 		def.Hub = &h
-		// The definition is first: a log that is opened by it gets the partitions that it
-		// does not have yet.
-		if err := c.redefine(n, def); err != nil {
-			return err
-		}
+		err = c.redefineAfter(n, def, func() error {
+			if c.logs == nil || def.LogSettings() == before {
+				return nil
+			}
+			// A crash before this is harmless: a log that is opened is configured by the
+			// definition. Senders must not choose a partition that the log does not have yet.
+			if err := c.logs.Configure(context.WithoutCancel(ctx), def.Log, def.LogSettings()); err != nil {
+				return fmt.Errorf("%q is changed, but its log is not before the next start: %w", n.Path, err)
+			}
+			return nil
+		})
 		c.notifyChanged(n) // groups may be gone, or the hub disabled
-		if def.LogSettings() == before {
-			return nil
-		}
-		if c.logs == nil {
-			return nil
-		}
-		if err := c.logs.Configure(ctx, def.Log, def.LogSettings()); err != nil {
-			return fmt.Errorf("%q is changed, but its log is not before the next start: %w", n.Path, err)
-		}
-		return nil
+		return err
 	})
 	return h, err
 }

@@ -25,6 +25,8 @@ type fakeLogs struct {
 	mu   sync.Mutex
 	logs map[string]streamserver.Settings // guarded by mu
 	fail error                            // of each method
+
+	configuring func() // called by Configure; nil is nothing
 }
 
 func newFakeLogs() *fakeLogs { return &fakeLogs{logs: map[string]streamserver.Settings{}} }
@@ -39,6 +41,9 @@ func (f *fakeLogs) Create(_ context.Context, log string, set streamserver.Settin
 }
 
 func (f *fakeLogs) Configure(_ context.Context, log string, set streamserver.Settings) error {
+	if f.configuring != nil {
+		f.configuring()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.logs[log]; !ok {
@@ -172,6 +177,42 @@ var errNoStore = errors.New("cannot store")
 type failingStore struct{ Store }
 
 func (failingStore) Create(*Entity, Stored) (queueserver.ID, error) { return 0, errNoStore }
+
+// A partition is in the log before senders see it, and in the durable definition before it
+// is in the log: a crash in between leaves nothing that cannot be repaired.
+func TestPartitionsAreAddedInOrder(t *testing.T) {
+	logs := newFakeLogs()
+	c := startWith(t, logs)
+	c.hub(t, entity.Hub{Name: "h", PartitionCount: 2})
+	configured := 0
+	logs.configuring = func() {
+		configured++
+		if h, _ := c.Hub("h"); h.PartitionCount != 2 {
+			t.Errorf("while the log is configured the hub shows %d partitions", h.PartitionCount)
+		}
+		again, err := Open(c.shards, logs, c.clock, slog.New(slog.DiscardHandler), nobody{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if h, _ := again.Hub("h"); h.PartitionCount != 3 {
+			t.Errorf("after a crash now the hub has %d partitions, want 3", h.PartitionCount)
+		}
+	}
+	if _, err := c.UpdateHub(t.Context(), entity.Hub{Name: "h", PartitionCount: 3}); err != nil || configured != 1 {
+		t.Fatalf("configured %d times, %v", configured, err)
+	}
+	if _, err := c.UpdateHub(t.Context(), entity.Hub{Name: "h", UserMetadata: "x"}); err != nil || configured != 1 {
+		t.Errorf("a change that does not concern the log: configured %d times, %v", configured, err)
+	}
+	logs.configuring, logs.fail = nil, errors.New("no space")
+	if _, err := c.UpdateHub(t.Context(), entity.Hub{Name: "h", PartitionCount: 4}); !errors.Is(err, logs.fail) || !strings.Contains(err.Error(), "next start") {
+		t.Errorf("a log that cannot be configured: %v", err)
+	}
+	if h, _ := c.Hub("h"); h.PartitionCount != 4 {
+		t.Errorf("the hub shows %d partitions, want what is durable", h.PartitionCount)
+	}
+}
 
 func TestConsumerGroups(t *testing.T) {
 	c := startWith(t, newFakeLogs())
