@@ -66,6 +66,11 @@ func (r *Reader) loadIndex(ctx context.Context) ([]stream.Batch, error) {
 		return f.index, nil
 	}
 	f.block = stream.Block{}
+	if b, alone := block.Alone(); alone {
+		f.index = append(f.index[:0], b)
+		f.block = block
+		return f.index, nil
+	}
 	read := []journal.Read{{At: journal.Position(block.Index.At), Buf: slices.Grow(f.raw[:0], journal.RecordSize(int(block.Index.Size)+1))}}
 	r.hub.Read(ctx, read)
 	f.raw = read[0].Buf
