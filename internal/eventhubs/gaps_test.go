@@ -16,6 +16,15 @@ import (
 func TestDrainBehindRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
+		idle := func(p *rawPeer, d time.Duration) { // on a connection that stays
+			const often = 10 * time.Second
+			for ; d > 0; d -= often {
+				empty := frame.AppendHeader(nil, frame.TypeAMQP, 0)
+				frame.SetSize(empty, 0)
+				p.write(empty)
+				time.Sleep(often)
+			}
+		}
 		if _, err := b.broker.CreateHub(t.Context(), entity.Hub{Name: "short", PartitionCount: 1, MessageRetention: entity.Duration(time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
@@ -24,12 +33,12 @@ func TestDrainBehindRetention(t *testing.T) {
 		p.reads()
 		p.attach(0, "short/ConsumerGroups/$Default/Partitions/0")
 		synctest.Wait()
-		p.idle(3 * time.Minute)
+		idle(p, 3 * time.Minute)
 		if info, err := b.broker.PartitionInfo(t.Context(), "short", "0"); err != nil || info.First != 5 || info.Last != 4 {
 			t.Fatalf("the events are still there: %+v, %v", info, err)
 		}
 		p.flow(0, 0, 20, true)
-		p.idle(10 * time.Second)
+		idle(p, 10 * time.Second)
 		if len(p.flows) == 0 {
 			t.Fatal("the drain was not answered")
 		}
@@ -38,16 +47,4 @@ func TestDrainBehindRetention(t *testing.T) {
 			t.Errorf("the drain was answered by %+v", last)
 		}
 	})
-}
-
-// idle lets time pass on a connection that stays.
-func (p *rawPeer) idle(d time.Duration) {
-	p.t.Helper()
-	const often = 10 * time.Second
-	for ; d > 0; d -= often {
-		empty := frame.AppendHeader(nil, frame.TypeAMQP, 0)
-		frame.SetSize(empty, 0)
-		p.write(empty)
-		time.Sleep(often)
-	}
 }
