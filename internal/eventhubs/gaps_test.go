@@ -33,12 +33,12 @@ func TestDrainBehindRetention(t *testing.T) {
 		p.reads()
 		p.attach(0, "short/ConsumerGroups/$Default/Partitions/0")
 		synctest.Wait()
-		idle(p, 3 * time.Minute)
+		idle(p, 3*time.Minute)
 		if info, err := b.broker.PartitionInfo(t.Context(), "short", "0"); err != nil || info.First != 5 || info.Last != 4 {
 			t.Fatalf("the events are still there: %+v, %v", info, err)
 		}
 		p.flow(0, 0, 20, true)
-		idle(p, 10 * time.Second)
+		idle(p, 10*time.Second)
 		if len(p.flows) == 0 {
 			t.Fatal("the drain was not answered")
 		}
