@@ -203,6 +203,66 @@ func TestRemovalSurvivesACrash(t *testing.T) {
 	}
 }
 
+// A crash between the end of a definition and the removal leaves nothing behind. Before it,
+// the log is what it was.
+func TestCondemnedLogGoesWithItsDefinition(t *testing.T) {
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	s.append(t, "a", "one")
+	if err := s.Condemn("a"); err != nil {
+		t.Fatal(err)
+	}
+	s.append(t, "a", "two")
+	defined, gone := disk.CrashClone(1), disk.CrashClone(2)
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s = start(t, defined, map[string]streamserver.Settings{"a": twoPartitions})
+		if got := s.read(t, "a"); got != "one two" {
+			t.Errorf("the log has %q", got)
+		}
+		if s.isMarked("a") {
+			t.Error("the log is still marked")
+		}
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, gone, nil)
+	if names, err := gone.List(root); err != nil || len(names) > 0 {
+		t.Errorf("left on disk: %v, %v", names, err)
+	}
+	if err := s.Condemn("never there"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A hub can be deleted on a disk that has no space for another file.
+func TestRemovalOnAFullDisk(t *testing.T) {
+	disk := vfs.NewMem()
+	fault := vfs.NewFault(disk)
+	s := start(t, fault, nil)
+	s.create(t, "a")
+	s.append(t, "a", "one")
+	fault.Before(func(op vfs.Op, _ string) error {
+		if op == vfs.OpCreate {
+			return vfs.ErrNoSpace
+		}
+		return nil
+	})
+	if err := s.Condemn("a"); !errors.Is(err, vfs.ErrNoSpace) {
+		t.Errorf("condemn: %v", err)
+	}
+	if err := s.Remove(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	if names, err := disk.List(root); err != nil || len(names) > 0 {
+		t.Errorf("left on disk: %v, %v", names, err)
+	}
+}
+
 func TestLogThatCannotBeOpened(t *testing.T) {
 	disk := vfs.NewMem()
 	s := start(t, disk, nil)
