@@ -3,6 +3,7 @@
 package hubs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/stream"
 	"github.com/triagemq/triagemq/internal/streamserver"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -351,5 +353,46 @@ func TestFailedSyncEndsRun(t *testing.T) {
 	fault.Before(nil)
 	if err := s.stop(); !errors.Is(err, errDisk) {
 		t.Errorf("run ended with %v, want %v", err, errDisk)
+	}
+}
+
+// What a repair has dropped is said when the log is opened.
+func TestLostEventsAreLogged(t *testing.T) {
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	for _, text := range []string{"one", "two", "three"} {
+		s.append(t, "a", text)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := disk.Open("hubs/a/0000000001.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]byte, 64<<10)
+	if _, err := f.ReadAt(all, 0); err != nil {
+		t.Fatal(err)
+	}
+	from, to := bytes.Index(all, []byte("two")), bytes.Index(all, []byte("three"))
+	if _, err := f.WriteAt(make([]byte, (to-from)/2), int64(from)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := repair.Repair(vfs.Sub(disk, "hubs/a"), repair.DropDamaged); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	again := New(disk, small, slog.New(slog.NewTextHandler(&log, nil)))
+	if err := again.Load(t.Context(), map[string]streamserver.Settings{"a": twoPartitions}); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"dropped records", "events are lost", "partition=0 events=1"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not in\n%s", want, log.String())
+		}
 	}
 }
