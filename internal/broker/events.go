@@ -98,7 +98,7 @@ func (p *Publisher) ID() uint64 { return uint64(p.n.ID) }
 
 // MaxMessageSize is the size in bytes of the largest batch that the hub accepts.
 func (p *Publisher) MaxMessageSize() int64 {
-	return p.n.Definition().Hub.MaxMessageSizeInKilobytes << 10
+	return p.n.Definition().MaxMessage()
 }
 
 // Events is a batch of events for one partition.

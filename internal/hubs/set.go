@@ -135,6 +135,9 @@ func (s *Set) Create(ctx context.Context, name string, set streamserver.Settings
 		return fmt.Errorf("hubs: log %s: %w", name, fs.ErrExist)
 	}
 	l, err := s.open(ctx, name, set)
+	if errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, journal.ErrFull) {
+		err = fmt.Errorf("%w: %w", streamserver.ErrDiskFull, err)
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("create the log of a hub: %w", err), s.removeFiles(name))
 	}
