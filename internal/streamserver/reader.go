@@ -71,16 +71,20 @@ type Batch struct {
 // OpenReader begins to read. An EpochError, a ReadersError or a PositionError says why it
 // cannot.
 func (h *Hub) OpenReader(ctx context.Context, o ReaderOptions) (*Reader, error) {
-	r := &Reader{hub: h, opts: o, answered: make(chan struct{}, 1)}
-	if o.Epoch != nil {
-		epoch := *o.Epoch
-		r.opts.Epoch = &epoch
-	}
-	if err := h.do(ctx, func(tx *engine.Tx) error { return r.open(tx) }); err != nil {
+	r := h.newReader(o)
+	if err := h.do(ctx, r.open); err != nil {
 		r.Close() // it may be opened still
 		return nil, err
 	}
 	return r, nil
+}
+
+func (h *Hub) newReader(o ReaderOptions) *Reader {
+	if o.Epoch != nil {
+		epoch := *o.Epoch
+		o.Epoch = &epoch
+	}
+	return &Reader{hub: h, opts: o, answered: make(chan struct{}, 1)}
 }
 
 // open finds the position of the reader and adds it to its group.
