@@ -53,14 +53,13 @@ func (r *Reader) Poll(ctx context.Context, maxBytes int) (batches []Batch, ready
 	if !r.ready {
 		select {
 		case <-r.answered:
-			r.asked = false
+			err = r.take()
 		default:
 			return nil, false, nil
 		}
 	}
-	r.ready = false
-	if r.answer.err != nil {
-		return nil, false, r.answer.err
+	if r.ready = false; err != nil {
+		return nil, false, err
 	}
 	if batches, err = r.load(ctx, maxBytes); len(batches) == 0 && err == nil {
 		err = r.post(maxBytes)

@@ -105,7 +105,7 @@ func (r *Reader) open(tx *engine.Tx) error {
 	p.join(r)
 	r.p, r.seen, r.sinceAt = p, from, tx.Now()
 	r.fetch.next, r.fetch.since, r.fetch.sinceUntil = from, since, p.end
-	r.answer.end, r.answer.endAt = p.end, p.endAt
+	r.fetch.end, r.fetch.endAt = p.end, p.endAt
 	return nil
 }
 
@@ -137,13 +137,13 @@ func (r *Reader) Next(ctx context.Context, maxBytes int) ([]Batch, error) {
 	}
 }
 
-// End returns the last durable event of the partition, as of the last call of Next, and
-// when it was enqueued. Without any it is -1.
+// End returns the last durable event of the partition, as of the last call of Next or
+// Wait, and when it was enqueued. Without any it is -1.
 func (r *Reader) End() (last stream.SeqNo, at time.Time) {
-	if r.answer.endAt == 0 {
-		return r.answer.end - 1, time.Time{}
+	if r.fetch.endAt == 0 {
+		return r.fetch.end - 1, time.Time{}
 	}
-	return r.answer.end - 1, time.UnixMilli(r.answer.endAt)
+	return r.fetch.end - 1, time.UnixMilli(r.fetch.endAt)
 }
 
 // Close ends the reader. A call of Next or Wait that waits returns ErrClosed. It does not
