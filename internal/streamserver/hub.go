@@ -70,7 +70,7 @@ func (o Options) engine() engine.Options {
 }
 
 // Hub is one event hub on an engine of its own. All its methods may be called from any
-// goroutine. Of its fields, the engine's goroutine owns all but damages.
+// goroutine. Of its fields, the engine's goroutine owns all but damages and lost.
 type Hub struct {
 	*engine.Engine
 	tx  *engine.Tx
@@ -82,6 +82,8 @@ type Hub struct {
 	touched    []*partition // appended to in the open group
 	ends       engine.Held[end]
 	answers    engine.Held[*Reader]
+
+	lost []Loss // set by Open
 
 	storing  storing
 	fullTick time.Time // when expired events were last looked for on a full disk
@@ -105,6 +107,17 @@ func Open(ctx context.Context, j journal.Journal, shard journal.Shard, set Setti
 	}
 	return h, nil
 }
+
+// Loss says that events of a partition are lost: a repair of the journal has dropped the
+// records of them.
+type Loss struct {
+	Partition int
+	Events    int64 // about so many
+}
+
+// Lost returns what was lost when the hub was opened, and how many records a repair had
+// dropped. Events whose bodies only are lost are reported when they are read: see Damage.
+func (h *Hub) Lost() (records uint64, losses []Loss) { return h.Losses().Records, h.lost }
 
 // Configure changes the settings and returns when that is durable. Partitions may be
 // added, never removed.
