@@ -48,6 +48,12 @@ func (s *Set) open(ctx context.Context, name string, set streamserver.Settings) 
 	if l.hub, err = streamserver.Open(ctx, seen, 0, set, opts); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	if records, losses := l.hub.Lost(); records > 0 {
+		s.log.Warn("a repair has dropped records of events", "file", root+"/"+name, "records", records)
+		for _, lost := range losses {
+			s.log.Warn("events are lost", "file", root+"/"+name, "partition", lost.Partition, "events", lost.Events)
+		}
+	}
 	return l, nil
 }
 
