@@ -4,6 +4,7 @@ package streamserver
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -144,6 +145,20 @@ func (r *Reader) End() (last stream.SeqNo, at time.Time) {
 		return r.fetch.end - 1, time.Time{}
 	}
 	return r.fetch.end - 1, time.UnixMilli(r.fetch.endAt)
+}
+
+// AtEnd reports whether the reader waits for events that are yet to come: it has got all
+// others, or they are lost. It may be called from any goroutine.
+func (r *Reader) AtEnd(ctx context.Context) (bool, error) {
+	var waits bool
+	err := r.hub.do(ctx, func(*engine.Tx) error {
+		waits = slices.Contains(r.p.waiting, r)
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	return waits, nil
 }
 
 // Close ends the reader. A call of Next or Wait that waits returns ErrClosed. It does not
