@@ -20,8 +20,9 @@ type ReaderOptions struct {
 	Epoch     *int64 // nil is none
 	From      stream.Start
 	// Ended is called once if the reader ends by itself: another has stolen it, or the
-	// hub is gone. It is called on the engine's goroutine and must not block. If Close
-	// comes first it is never called; nil is none.
+	// hub is gone. It is called on the engine's goroutine and must not block, and may be
+	// called before OpenReader has returned. If Close comes first it is never called; nil
+	// is none.
 	Ended func(error)
 	// Space returns n bytes for what Next is about to read. They are the reader's until
 	// the next call of Next or Space; if Next fails, they stay the reader's. So a caller can
