@@ -3,6 +3,7 @@
 package streamserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -93,6 +94,34 @@ func TestADamagedBatchIsLeftOut(t *testing.T) {
 	}
 	if got := r.readAll(r.reader(ReaderOptions{Partition: 1})); len(got) != 150 {
 		t.Errorf("%d batches of the other partition", len(got))
+	}
+}
+
+// reading counts the records that are read.
+type reading struct {
+	journal.Journal
+	records int
+}
+
+func (c *reading) Read(ctx context.Context, reads []journal.Read) {
+	c.records += len(reads)
+	c.Journal.Read(ctx, reads)
+}
+
+// What follows damaged batches is not read again for each of them.
+func TestManyDamagedBatchesAreReadOnce(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 1})
+	for range 60 {
+		r.append(0, 1, 100)
+	}
+	_, _, open := r.h.partitions[0].m.Find(0)
+	for i := range open[:50] {
+		r.damage(open[i].Body)
+	}
+	c := &reading{Journal: r.wal}
+	r.h.Engine.Manual().SetJournal(c)
+	if got := r.readAll(r.reader(ReaderOptions{})); len(got) != 10 || len(r.damages) != 50 || c.records > 100 {
+		t.Errorf("%d batches, %d damages, %d records were read", len(got), len(r.damages), c.records)
 	}
 }
 

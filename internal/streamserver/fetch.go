@@ -184,7 +184,11 @@ func (r *Reader) collect(ctx context.Context) ([]Batch, error) {
 			if len(f.out) > 0 {
 				break // the next call looks at it again
 			}
-			return nil, f.unreadable(r, b.Body, b.First, b.End(), err)
+			from := f.next
+			if err := f.unreadable(r, b.Body, b.First, b.End(), err); err != nil || f.next == from {
+				return nil, err
+			}
+			continue // it is lost, and what follows was read
 		}
 		skip := max(0, f.next-b.First)
 		f.out = append(f.out, Batch{First: b.First, Count: int(b.Count), At: time.UnixMilli(b.At), Raw: raw, Skip: int(skip)})
