@@ -176,14 +176,14 @@ func (r *Reader) collect(ctx context.Context) ([]Batch, error) {
 		if err == nil && len(raw) != int(b.Body.Size) {
 			err = fmt.Errorf("%w: %d bytes instead of %d", journal.ErrCorrupt, len(raw), b.Body.Size)
 		}
+		if err != nil && len(f.out) > 0 {
+			break // the next call looks at it again
+		}
 		if err != nil && ctx.Err() != nil {
 			f.buffers = nil // the journal may be writing to it
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
-			if len(f.out) > 0 {
-				break // the next call looks at it again
-			}
 			from := f.next
 			if err := f.unreadable(r, b.Body, b.First, b.End(), err); err != nil || f.next == from {
 				return nil, err
