@@ -396,3 +396,54 @@ func TestLostEventsAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// A log with much damage does not flood that of the broker. All of it is counted.
+func TestMuchDamageIsLoggedInPart(t *testing.T) {
+	const events = 300
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	for range events {
+		s.append(t, "a", "to be damaged")
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	again := New(disk, small, slog.New(slog.NewTextHandler(&log, nil)))
+	if err := again.Load(t.Context(), map[string]streamserver.Settings{"a": twoPartitions}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := disk.Open("hubs/a/0000000001.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]byte, 1<<20)
+	if _, err := f.ReadAt(all, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(bytes.ReplaceAll(all, []byte("to be damaged"), []byte("that is damage")[:13]), 0); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- again.Run(ctx) }()
+	h, err := again.Hub("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := h.OpenReader(t.Context(), streamserver.ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	(running{Set: again}).append(t, "a", "the last")
+	if got, err := in.Next(t.Context(), 1<<20); err != nil || len(got) != 1 || got[0].First != events {
+		t.Errorf("read %v, %v", got, err)
+	}
+	st, _ := again.Stats("a")
+	cancel(errTestOver)
+	<-done
+	if n := strings.Count(log.String(), "damaged"); n != damageLines || st.Damaged != events {
+		t.Errorf("%d lines in the log for %d of %d events", n, st.Damaged, events)
+	}
+}

@@ -4,6 +4,7 @@ package streamserver
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +20,9 @@ type ReaderOptions struct {
 	Epoch     *int64 // nil is none
 	From      stream.Start
 	// Ended is called once if the reader ends by itself: another has stolen it, or the
-	// hub is gone. It is called on the engine's goroutine and must not block. If Close
-	// comes first it is never called; nil is none.
+	// hub is gone. It is called on the engine's goroutine and must not block, and may be
+	// called before OpenReader has returned. If Close comes first it is never called; nil
+	// is none.
 	Ended func(error)
 	// Space returns n bytes for what Next is about to read. They are the reader's until
 	// the next call of Next or Space; if Next fails, they stay the reader's. So a caller can
@@ -137,6 +139,14 @@ func (r *Reader) Next(ctx context.Context, maxBytes int) ([]Batch, error) {
 	}
 }
 
+// Rewind has Next begin again with an event that it has returned already: its caller could
+// not use what follows.
+func (r *Reader) Rewind(n stream.SeqNo) {
+	f := &r.fetch
+	f.events -= min(f.events, uint64(max(0, f.next-n)))
+	f.next = min(f.next, n)
+}
+
 // End returns the last durable event of the partition, as of the last call of Next or
 // Wait, and when it was enqueued. Without any it is -1.
 func (r *Reader) End() (last stream.SeqNo, at time.Time) {
@@ -144,6 +154,20 @@ func (r *Reader) End() (last stream.SeqNo, at time.Time) {
 		return r.fetch.end - 1, time.Time{}
 	}
 	return r.fetch.end - 1, time.UnixMilli(r.fetch.endAt)
+}
+
+// AtEnd reports whether the reader waits for events that are yet to come: it has got all
+// others, or they are lost. It may be called from any goroutine.
+func (r *Reader) AtEnd(ctx context.Context) (bool, error) {
+	var waits bool
+	err := r.hub.do(ctx, func(*engine.Tx) error {
+		waits = slices.Contains(r.p.waiting, r)
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	return waits, nil
 }
 
 // Close ends the reader. A call of Next or Wait that waits returns ErrClosed. It does not
