@@ -148,6 +148,8 @@ var conditions = map[string]error{
 	names.MessageNotFound:       ErrMessageNotFound,
 	names.SessionLockLost:       ErrSessionLockLost,
 	names.SessionCannotBeLocked: ErrSessionLocked,
+	names.Stolen:                ErrNotAllowed, // a reader of events whose partition is another's
+	names.InvalidOffset:         ErrInvalid,
 	names.ServerBusy:            ErrBusy,
 	names.EntityAlreadyExists:   ErrExists,
 }

@@ -135,12 +135,12 @@ func (p *Publisher) partitionOf(e Events) (int, error) {
 	count := p.n.Definition().Hub.PartitionCount
 	switch {
 	case p.fixed >= 0 && e.Key != nil:
-		return 0, fmt.Errorf("%w: a batch to partition %d cannot have a partition key", ErrInvalid, p.fixed)
+		return 0, fmt.Errorf("%w: a batch to partition %d cannot have a partition key", ErrNotAllowed, p.fixed)
 	case p.fixed >= 0:
 		return p.fixed, nil
 	case p.path.Publisher != "":
 		if e.Key != nil && *e.Key != p.path.Publisher {
-			return 0, fmt.Errorf("%w: the partition key of publisher %q is its name", ErrInvalid, p.path.Publisher)
+			return 0, fmt.Errorf("%w: the partition key of publisher %q is its name", ErrNotAllowed, p.path.Publisher)
 		}
 		return stream.PartitionOf(p.path.Publisher, count), nil
 	case e.Key != nil:

@@ -71,8 +71,8 @@ func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
 		p.seal(alone(&p.open[0]), 1, out)
 	}
 	n := Holding(p.open, b.End) // the first batch behind the block
-	if n < len(p.open) && (p.open[n].At < b.To || p.open[n].Body.At <= b.Bodies.At || p.open[n].First < b.End) {
-		return fmt.Errorf("%w: a block of the events %d to %d behind event %d", errCorrupt, b.First, b.End-1, p.open[n].First)
+	if !b.follows(p.lastBlock()) || n < len(p.open) && (p.open[n].At < b.To || p.open[n].Body.At <= b.Bodies.At || p.open[n].First < b.End) {
+		return fmt.Errorf("%w: a block of the events %d to %d is out of order", errCorrupt, b.First, b.End-1)
 	}
 	for i := range p.open[:n] {
 		p.bytes -= uint64(p.open[i].Body.Size)

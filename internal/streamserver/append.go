@@ -97,7 +97,7 @@ func (a *appending) store(h *Hub) error {
 		}
 	}
 	if len(a.Raw) > h.tx.MaxRecord() {
-		return ErrTooLarge
+		return engine.ErrTooLarge
 	}
 	body, err := h.store(a.Raw)
 	if err != nil {

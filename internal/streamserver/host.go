@@ -79,6 +79,9 @@ func (h *host) Recovered() error {
 			continue
 		}
 		p.end, p.endAt = p.m.Next(), millis(p.m.Latest())
+		if n := p.m.Missing(); n > 0 {
+			h.lost = append(h.lost, Loss{p.number, int64(n)})
+		}
 	}
 	h.set.Partitions = max(h.set.Partitions, len(h.partitions))
 	return nil
