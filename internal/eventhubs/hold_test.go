@@ -56,3 +56,30 @@ func TestPausedReceiversLetOthersRead(t *testing.T) {
 		}
 	})
 }
+
+// What receivers have ahead leaves memory to other links: with less than a quarter of it
+// left, deliveries to all peers of the key leave one at a time.
+func TestReceiversLeaveMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startWith(t, budget.NewProcess(budget.Limits{Process: 8 << 20}))
+		for i := range 4 {
+			b.fill(t, partitionTo(i), 40, 100, 256)
+		}
+		p := b.raw(t, 1<<30)
+		for i := range uint32(4) {
+			p.attach(i, partition(int(i)))
+		}
+		for i := range uint32(4) {
+			p.flow(i, 0, 1<<20, false) // and it reads nothing
+		}
+		buf := make([]byte, 4096)
+		for range 4 {
+			_, _ = p.Conn.Read(buf)
+			synctest.Wait()
+		}
+		const limit = 2 << 20 // of a connection: half of its key's, which is half of all
+		if used := b.memory.Usage().Used; used > limit-limit/4 {
+			t.Errorf("%d bytes of %d are held for one connection", used, limit)
+		}
+	})
+}

@@ -15,7 +15,8 @@ import (
 
 const (
 	// connectionAhead is about how many bytes of events are on their way to one
-	// connection. Its receivers share it, but each may have leastAhead, or one batch.
+	// connection, or an eighth of its memory. Its receivers share it, but each may have
+	// leastAhead, or one batch.
 	connectionAhead = 32 << 20
 	leastAhead      = 32 << 10
 	mostAhead       = 512 << 10
@@ -27,7 +28,8 @@ const (
 // share is how many bytes one receiver may have on their way: a half as they are stored,
 // and a quarter in each of its chunks.
 func (c *links) share() int {
-	return min(max(connectionAhead/int(max(c.receivers.Load(), 1)), leastAhead), mostAhead)
+	ahead := min(connectionAhead, c.Memory().Limit()/8)
+	return int(min(max(ahead/max(c.receivers.Load(), 1), leastAhead), mostAhead))
 }
 
 // How long a receiver waits before it asks for memory again that others have used up.
