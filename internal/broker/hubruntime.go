@@ -76,7 +76,7 @@ type ReaderRuntime struct {
 // no error: it can still be changed and deleted.
 func (b *Broker) HubRuntime(ctx context.Context, name string) (HubRuntime, error) {
 	n, p, err := b.FindHub(name)
-	if err == nil && p.OfHub() { // whoever may see a part need not see the whole
+	if err == nil && p.OfHub() { // a caller may be allowed a part and not the whole
 		err = fmt.Errorf("%w: hub %q", ErrNotFound, name)
 	}
 	if err != nil {
