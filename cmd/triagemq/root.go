@@ -38,7 +38,7 @@ func commands(s cli.Streams) []*cobra.Command {
 		host.ServeCommand(s),
 		messages.SendCommand(s), messages.ReceiveCommand(s), messages.PeekCommand(s),
 		entities.QueueCommand(s), entities.TopicCommand(s), entities.SubscriptionCommand(s), entities.RuleCommand(s), messages.DeadLetterCommand(s),
-		entities.HubCommand(s), entities.GroupCommand(s),
+		entities.HubCommand(s, messages.HubSendCommand(s), messages.HubTailCommand(s)), entities.GroupCommand(s),
 		entities.PolicyCommand(s), entities.ObjectivesCommand(s), entities.StatsCommand(s), messages.ExplainCommand(s),
 		work.Command(s), pools.PoolCommand(s),
 		entities.ApplyCommand(s), entities.ExportCommand(s), host.ConfigCommand(s), host.KeyCommand(s),

@@ -74,6 +74,15 @@ func TestEpochs(t *testing.T) {
 	}
 	one := other.receiver(partition(0), owner("one", 1))
 	other.want(one, "a")
+	if err := one.Close(p.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	for epoch := int64(30); epoch >= 0; epoch-- {
+		if err := other.receiver(partition(0), owner("lower", epoch)).Close(p.ctx()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other.receiver(partition(0), owner("one", 1))
 	other.Conn.Close()
 	for {
 		err := p.attachReceiver(partition(0), owner("zero", 0))

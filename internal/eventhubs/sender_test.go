@@ -147,11 +147,18 @@ func TestIdempotentProducer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := again.Properties(); got[names.ProducerID] != id || got[names.ProducerEpoch] != epoch+1 {
-		t.Errorf("properties %v, want id %d and epoch %d", got, id, epoch+1)
+	if got := again.Properties(); got[names.ProducerID] != id || got[names.ProducerEpoch] != epoch+1 || got[names.ProducerSequence] != next+2 {
+		t.Errorf("properties %v, want id %d, epoch %d and number %d", got, id, epoch+1, next+2)
 	}
 	if err := send(again, numbered(t, next+3, "d")); err != nil {
 		t.Fatal(err)
+	}
+	third, err := p.idempotent("h/Partitions/1", map[string]any{names.ProducerID: id, names.ProducerEpoch: epoch + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := third.Properties()[names.ProducerSequence]; got != next+3 {
+		t.Errorf("the last event has number %v, want %d", got, next+3)
 	}
 	wantCondition(t, "an older epoch", send(s, numbered(t, next+4, "x")), names.ProducerStolen)
 	p.want(p.receiver(partition(1), from(earliest)), "a", "b", "c", "d")

@@ -189,6 +189,9 @@ func TestBadEventsAreRefused(t *testing.T) {
 		{"broken envelope", FormatBatch, good[:len(good)-1], codec.ErrShort},
 		{"broken event", FormatBatch, append(good, unhex(t, "005375a0020053")...), ErrSection},
 		{"broken single", FormatAMQP, unhex(t, "005375a005"), codec.ErrShort},
+		{"section twice", FormatAMQP, unhex(t, "00537345 00537345"), ErrOrder},
+		{"section out of order", FormatAMQP, unhex(t, "00537345 00537045"), ErrOrder},
+		{"section twice in a batch", FormatBatch, codec.AppendBinary(codec.AppendDescriptor(nil, codeData), unhex(t, "00537345 00537345")), ErrOrder},
 		{"unknown format", 17, good, ErrFormat},
 		{"long key", FormatAMQP, long.raw, limits.ErrExceeded},
 		{"long key in a batch", FormatBatch, AppendBatch(nil, d.Message(), long), limits.ErrExceeded},
@@ -292,7 +295,7 @@ func FuzzEvents(f *testing.F) {
 		"", "00537345", "00537740", "005375a00161 005375a00162", "00537645",
 		"00800000000000000070c0020141 005375a00161",
 		"005372c10602a3016b5401 005374c10602a1016b5401 005378c10602a3016b5401",
-		"005375a009005375a00400537745", "005370c003015600", "005373c00603 4040 a10161",
+		"005375a009005375a00400537745", "00537345 00537345", "005370c003015600", "005373c00603 4040 a10161",
 	} {
 		f.Add(unhex(f, s))
 	}

@@ -34,6 +34,7 @@ type sendFlags struct {
 	count      int
 	batch      int
 	quiet      bool
+	noun       string // what it sends: message, or event
 }
 
 // defaultBatch is how many messages go in one transfer when there are many.
@@ -43,7 +44,7 @@ const defaultBatch = 100
 const maxLine = 100 << 20
 
 func SendCommand(s cli.Streams) *cobra.Command {
-	var f sendFlags
+	f := sendFlags{noun: "message"}
 	cmd, t := cli.ClientCommand(s, &cobra.Command{
 		Use:   "send QUEUE|TOPIC",
 		Short: "Send messages",
@@ -62,25 +63,31 @@ what they look like; "quotes" make text of them.`,
 	})
 	f.Target = t
 	fs := cmd.Flags()
-	fs.StringArrayVarP(&f.bodies, "body", "b", nil, "`text` of a message; may be repeated")
-	fs.StringArrayVarP(&f.files, "file", "f", nil, "`file` with a message, - is standard input; may be repeated")
-	fs.BoolVar(&f.lines, "lines", false, "each line of the input is a message")
+	f.contentFlags(cmd)
 	fs.StringVarP(&f.priority, "priority", "p", "", "`level` from 0 to 255, or critical, high, normal, low, background")
-	fs.StringArrayVar(&f.properties, "property", nil, "`name=value` for rules and receivers to see; may be repeated")
 	fs.StringVar(&f.message.Session, "session", "", "`id` of the session")
-	fs.StringVar(&f.message.ID, "id", "", "message `id` (default: a random one)")
-	fs.StringVar(&f.message.Subject, "subject", "", "what it is about; rules call it sys.Label")
-	fs.StringVar(&f.message.CorrelationID, "correlation-id", "", "`id` of what it answers or belongs to")
-	fs.StringVar(&f.message.ContentType, "content-type", "", "media `type` of the body")
 	fs.StringVar(&f.message.To, "to", "", "`address` for the receiver to see")
 	fs.StringVar(&f.message.ReplyTo, "reply-to", "", "`address` for an answer")
 	fs.StringVar(&f.schedule, "schedule", "", "schedule delivery for a `time` (2026-01-31T12:00:00Z) or after a delay (10m)")
 	fs.StringVar(&f.ttl, "ttl", "", "time to `live`: 30s, 5m, 14d")
+	return cmd
+}
+
+// contentFlags are those that messages and events have in common.
+func (f *sendFlags) contentFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringArrayVarP(&f.bodies, "body", "b", nil, "`text` of a "+f.noun+"; may be repeated")
+	fs.StringArrayVarP(&f.files, "file", "f", nil, "`file` with a "+f.noun+", - is standard input; may be repeated")
+	fs.BoolVar(&f.lines, "lines", false, "each line of the input is a "+f.noun)
+	fs.StringArrayVar(&f.properties, "property", nil, "`name=value` for rules and receivers to see; may be repeated")
+	fs.StringVar(&f.message.ID, "id", "", "message `id` (default: a random one)")
+	fs.StringVar(&f.message.Subject, "subject", "", "what it is about; rules call it sys.Label")
+	fs.StringVar(&f.message.CorrelationID, "correlation-id", "", "`id` of what it answers or belongs to")
+	fs.StringVar(&f.message.ContentType, "content-type", "", "media `type` of the body")
 	fs.IntVar(&f.count, "count", 1, "how many times to send it")
-	fs.IntVar(&f.batch, "batch", 0, "messages in a transfer, which is stored as a whole (default 100 if there are several)")
+	fs.IntVar(&f.batch, "batch", 0, f.noun+"s in a transfer, which is stored as a whole (default 100 if there are several)")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but errors")
 	cli.Exclusive(cmd, "body", "file")
-	return cmd
 }
 
 func (f *sendFlags) run(ctx context.Context, to string) error {
@@ -253,7 +260,7 @@ func (f *sendFlags) partly(sent int) error {
 	if sent == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s sent before that", cli.Count(sent, "message"))
+	return fmt.Errorf("%s sent before that", cli.Count(sent, f.noun))
 }
 
 func (f *sendFlags) report(to string, sent int, at time.Time, numbers []client.SeqNo) error {
@@ -270,9 +277,9 @@ func (f *sendFlags) report(to string, sent int, at time.Time, numbers []client.S
 		return nil
 	}
 	if at.IsZero() {
-		fmt.Fprintf(f.Out, "Sent %s to %s.\n", cli.Count(sent, "message"), to)
+		fmt.Fprintf(f.Out, "Sent %s to %s.\n", cli.Count(sent, f.noun), to)
 		return nil
 	}
-	fmt.Fprintf(f.Out, "Sent %s to %s, due at %s.\n", cli.Count(sent, "message"), to, cli.TimeText(at))
+	fmt.Fprintf(f.Out, "Sent %s to %s, due at %s.\n", cli.Count(sent, f.noun), to, cli.TimeText(at))
 	return nil
 }

@@ -115,6 +115,11 @@ func (s ShownMessage) heading() string {
 // print writes a message for people: a heading, its properties, its body.
 func (s ShownMessage) print(w io.Writer) {
 	fmt.Fprintln(w, s.heading())
+	s.printContent(w)
+}
+
+// printContent writes the properties and the body.
+func (s ShownMessage) printContent(w io.Writer) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if name != "DeadLetterReason" && name != "DeadLetterErrorDescription" { // told above
 			fmt.Fprintf(w, "    %s = %s\n", cli.OneLine(name), cli.OneLine(fmt.Sprint(s.Properties[name])))

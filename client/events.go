@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
+)
+
+// DefaultGroup is the consumer group that every event hub has.
+const DefaultGroup = "$Default"
+
+// EventStart is where a reader of events begins. The zero value is the oldest event.
+type EventStart struct {
+	latest   bool
+	selector string // empty is the oldest event
+}
+
+// Earliest begins with the oldest event that the hub has.
+func Earliest() EventStart { return EventStart{} }
+
+// Latest begins with the first event that is published after the reader was opened.
+func Latest() EventStart { return EventStart{latest: true} }
+
+// AfterEvent begins with the event after that of a number. If the hub has it no more, it
+// begins with the oldest.
+func AfterEvent(n SeqNo) EventStart {
+	return EventStart{selector: fmt.Sprintf("amqp.annotation.%s > '%d'", names.AnnotationSequenceNumber, n)}
+}
+
+// FromTime begins with the first event that was enqueued at a time or later.
+func FromTime(t time.Time) EventStart {
+	return EventStart{selector: fmt.Sprintf("amqp.annotation.%s >= '%d'", names.AnnotationEnqueuedTime, t.UnixMilli())}
+}
+
+// EventReaderOptions are the settings of a reader of events; nil is the default.
+type EventReaderOptions struct {
+	Group string // default DefaultGroup
+	Start EventStart
+	// Epoch makes the reader the only one of its group at the partition: it ends those with
+	// a lower or the same epoch, and those without one. Nil is a reader beside others.
+	Epoch *int64
+}
+
+// EventReader reads the events of one partition of an event hub, in order. Reading removes
+// nothing: others read the same events, and a new reader reads them again. After an outage
+// it goes on behind the last event that it has returned. Its methods are safe for
+// concurrent use; calls of Receive take turns.
+type EventReader struct {
+	client  *Client
+	address string
+	epoch   *int64
+	link    *lazyValue[*link]
+	sem     chan struct{} // capacity 1: full while someone receives
+	start   EventStart    // of the next link; guarded by sem
+	closed  atomic.Bool
+}
+
+// eventCredit is how many events are on their way before Receive asks for them.
+const eventCredit = 1000
+
+// OpenEventReader opens a reader of a partition; see [Client.Partitions]. An empty hub
+// means the entity that the address of the broker names.
+func (c *Client) OpenEventReader(ctx context.Context, hub, partition string, o *EventReaderOptions) (*EventReader, error) {
+	if o == nil {
+		o = &EventReaderOptions{}
+	}
+	group := o.Group
+	if group == "" {
+		group = DefaultGroup
+	}
+	hub = c.entity(hub)
+	r := &EventReader{
+		client: c, address: hub + "/ConsumerGroups/" + group + "/Partitions/" + partition,
+		epoch: o.Epoch, start: o.Start, link: newLazyValue[*link](), sem: make(chan struct{}, 1),
+	}
+	if r.start.latest {
+		// A number is the same after an outage, and the end is not.
+		info, err := c.readHub(ctx, hub, map[string]any{names.ReadType: names.TypePartition, names.ReadPartition: partition})
+		if err != nil {
+			return nil, failure("open reader of", r.address, err)
+		}
+		last, _ := integer(info[names.LastSequenceNumber])
+		r.start = AfterEvent(SeqNo(last))
+	}
+	err := c.retry(ctx, func(*outage) error {
+		_, err := r.open(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, failure("open reader of", r.address, err)
+	}
+	return r, nil
+}
+
+// open returns the reader's link, after attaching it if need be.
+func (r *EventReader) open(ctx context.Context) (*link, error) {
+	if r.closed.Load() {
+		return nil, ErrClosed
+	}
+	conn, err := r.client.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.link.get(ctx, (*link).usable, func() (*link, error) {
+		if err := conn.authorize(ctx, r.address); err != nil {
+			return nil, err
+		}
+		settled := amqp.SenderSettleModeSettled
+		o := &amqp.ReceiverOptions{Credit: eventCredit, RequestedSenderSettleMode: &settled}
+		if r.start.selector != "" {
+			o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(r.start.selector)}
+		}
+		if r.epoch != nil {
+			o.Properties = map[string]any{names.Epoch: *r.epoch}
+		}
+		return unlessClosed(&r.closed)(conn.openReceiver(ctx, r.address, o))
+	})
+}
+
+// Receive waits for events and returns at least one and at most limit of them. When ctx
+// ends before one came it returns ctx's error.
+func (r *EventReader) Receive(ctx context.Context, limit int) ([]*Received, error) {
+	select {
+	case r.sem <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-r.sem }()
+	var out []*Received
+	err := r.client.retry(ctx, func(o *outage) error {
+		l, err := r.open(ctx)
+		if err != nil {
+			return err
+		}
+		o.reset(time.Now())
+		m, err := l.receiver.Receive(ctx, nil)
+		if err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return l.failed(ctx, err)
+		}
+		for ; m != nil; m = l.receiver.Prefetched() {
+			e := decode(m)
+			e.Source = r.address
+			if out = append(out, e); len(out) >= limit {
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, failure("read", r.address, err)
+	}
+	r.start = AfterEvent(out[len(out)-1].SeqNo)
+	return r.client.options.Hooks.received(ctx, out, nil)
+}
+
+// Close ends the reader, within five seconds.
+func (r *EventReader) Close() error { return r.client.closing(r.Shutdown) }
+
+// Shutdown is Close that takes as long as ctx allows.
+func (r *EventReader) Shutdown(ctx context.Context) error {
+	r.closed.Store(true)
+	l, err := r.link.take(ctx)
+	if err != nil {
+		return failure("close reader of", r.address, err)
+	}
+	if l == nil || !l.conn.alive() {
+		return nil
+	}
+	return l.close(ctx)
+}
+
+// Partitions returns the names of the partitions of an event hub. An empty hub means the
+// entity that the address of the broker names.
+func (c *Client) Partitions(ctx context.Context, hub string) ([]string, error) {
+	hub = c.entity(hub)
+	info, err := c.readHub(ctx, hub, map[string]any{names.ReadType: names.TypeHub})
+	if err != nil {
+		return nil, failure("read", hub, err)
+	}
+	ids, ok := info[names.PartitionIDs].([]string)
+	if !ok {
+		return nil, failure("read", hub, errors.New("the broker did not list the partitions"))
+	}
+	return ids, nil
+}
+
+// readHub asks the broker about an event hub or a partition of it.
+func (c *Client) readHub(ctx context.Context, hub string, about map[string]any) (map[string]any, error) {
+	var fields map[string]any
+	err := c.retry(ctx, func(*outage) error {
+		conn, err := c.connection(ctx)
+		if err != nil {
+			return err
+		}
+		node, err := conn.management(ctx, hub)
+		if err != nil {
+			return err
+		}
+		m := &amqp.Message{ApplicationProperties: map[string]any{names.Operation: names.Read, names.ReadName: hub}}
+		maps.Copy(m.ApplicationProperties, about)
+		reply, err := node.call(ctx, m)
+		if err != nil {
+			return err
+		}
+		fields, _ = reply.Value.(map[string]any)
+		return nil
+	})
+	return fields, err
+}
+
+// Partition returns the address of a partition of an event hub, for senders. What is sent
+// there must not have a PartitionKey.
+func Partition(hub, name string) string { return hub + "/Partitions/" + name }
