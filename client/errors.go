@@ -63,8 +63,6 @@ var (
 	// ErrMessageNotFound means that no message has that sequence number, or not
 	// in a state that allows the operation.
 	ErrMessageNotFound = errors.New("client: message not found")
-	// ErrStolen means that a reader of events with an epoch excludes this one.
-	ErrStolen = errors.New("client: another reader owns the partition")
 )
 
 // Error is what a broker said when it refused an operation. It unwraps to the Err
@@ -150,7 +148,7 @@ var conditions = map[string]error{
 	names.MessageNotFound:       ErrMessageNotFound,
 	names.SessionLockLost:       ErrSessionLockLost,
 	names.SessionCannotBeLocked: ErrSessionLocked,
-	names.Stolen:                ErrStolen,
+	names.Stolen:                ErrNotAllowed, // a reader of events whose partition is another's
 	names.InvalidOffset:         ErrInvalid,
 	names.ServerBusy:            ErrBusy,
 	names.EntityAlreadyExists:   ErrExists,
@@ -224,7 +222,7 @@ func permanent(err error) bool {
 	for _, known := range []error{
 		ErrAddress, ErrUnauthorized, ErrNotFound, ErrExists, ErrDisabled, ErrNotAllowed, ErrClosed,
 		ErrTooLarge, ErrInvalid, ErrQuota, ErrNoReplyTo,
-		ErrLockLost, ErrSessionLockLost, ErrSessionLocked, ErrMessageNotFound, ErrStolen,
+		ErrLockLost, ErrSessionLockLost, ErrSessionLocked, ErrMessageNotFound,
 		context.Canceled,
 	} {
 		if errors.Is(err, known) {

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,39 +16,47 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
-// DefaultGroup is the consumer group that every event hub has.
-const DefaultGroup = "$Default"
-
-// EventStart is where a reader of events begins. The zero value is the oldest event.
-type EventStart struct {
-	latest   bool
-	selector string // empty is the oldest event
-}
-
-// Earliest begins with the oldest event that the hub has.
-func Earliest() EventStart { return EventStart{} }
-
-// Latest begins with the first event that is published after the reader was opened.
-func Latest() EventStart { return EventStart{latest: true} }
-
-// AfterEvent begins with the event after that of a number. If the hub has it no more, it
-// begins with the oldest.
-func AfterEvent(n SeqNo) EventStart {
-	return EventStart{selector: fmt.Sprintf("amqp.annotation.%s > '%d'", names.AnnotationSequenceNumber, n)}
-}
-
-// FromTime begins with the first event that was enqueued at a time or later.
-func FromTime(t time.Time) EventStart {
-	return EventStart{selector: fmt.Sprintf("amqp.annotation.%s >= '%d'", names.AnnotationEnqueuedTime, t.UnixMilli())}
-}
-
-// EventReaderOptions are the settings of a reader of events; nil is the default.
+// EventReaderOptions are the settings of a reader of events; nil is the default. A reader
+// begins with the oldest event that the hub has, unless one of After, Since and Latest
+// says otherwise.
 type EventReaderOptions struct {
-	Group string // default DefaultGroup
-	Start EventStart
+	Group string // consumer group; default $Default, which every hub has
+
+	// After begins with the event after that of a number. If the hub has it no more, the
+	// oldest event is the first.
+	After *SeqNo
+	// Since begins with the first event that was enqueued at a time or later.
+	Since time.Time
+	// Latest begins with the first event that is published after the reader was opened.
+	Latest bool
+
 	// Epoch makes the reader the only one of its group at the partition: it ends those with
-	// a lower or the same epoch, and those without one. Nil is a reader beside others.
+	// a lower or the same epoch, and those without one: their Receive returns an Error with
+	// the Code amqp:link:stolen. Nil is a reader beside others.
 	Epoch *int64
+}
+
+// start returns the filter that says where to begin; "" is the oldest event.
+func (o *EventReaderOptions) start() (string, error) {
+	given := 0
+	for _, is := range []bool{o.After != nil, !o.Since.IsZero(), o.Latest} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return "", fmt.Errorf("%w: After, Since and Latest do not combine", ErrInvalid)
+	case o.After != nil:
+		return afterEvent(*o.After), nil
+	case !o.Since.IsZero():
+		return fmt.Sprintf("amqp.annotation.%s >= '%d'", names.AnnotationEnqueuedTime, o.Since.UnixMilli()), nil
+	}
+	return "", nil
+}
+
+func afterEvent(n SeqNo) string {
+	return fmt.Sprintf("amqp.annotation.%s > '%d'", names.AnnotationSequenceNumber, n)
 }
 
 // EventReader reads the events of one partition of an event hub, in order. Reading removes
@@ -60,7 +69,7 @@ type EventReader struct {
 	epoch   *int64
 	link    *lazyValue[*link]
 	sem     chan struct{} // capacity 1: full while someone receives
-	start   EventStart    // of the next link; guarded by sem
+	start   string        // filter of the next link; guarded by sem
 	closed  atomic.Bool
 }
 
@@ -73,25 +82,25 @@ func (c *Client) OpenEventReader(ctx context.Context, hub, partition string, o *
 	if o == nil {
 		o = &EventReaderOptions{}
 	}
-	group := o.Group
-	if group == "" {
-		group = DefaultGroup
-	}
 	hub = c.entity(hub)
 	r := &EventReader{
-		client: c, address: hub + "/ConsumerGroups/" + group + "/Partitions/" + partition,
-		epoch: o.Epoch, start: o.Start, link: newLazyValue[*link](), sem: make(chan struct{}, 1),
+		client: c, address: hub + "/ConsumerGroups/" + cmp.Or(o.Group, "$Default") + "/Partitions/" + partition,
+		epoch: o.Epoch, link: newLazyValue[*link](), sem: make(chan struct{}, 1),
 	}
-	if r.start.latest {
+	var err error
+	if r.start, err = o.start(); err != nil {
+		return nil, failure("open reader of", r.address, err)
+	}
+	if o.Latest {
 		// A number is the same after an outage, and the end is not.
 		info, err := c.readHub(ctx, hub, map[string]any{names.ReadType: names.TypePartition, names.ReadPartition: partition})
 		if err != nil {
 			return nil, failure("open reader of", r.address, err)
 		}
 		last, _ := integer(info[names.LastSequenceNumber])
-		r.start = AfterEvent(SeqNo(last))
+		r.start = afterEvent(SeqNo(last))
 	}
-	err := c.retry(ctx, func(*outage) error {
+	err = c.retry(ctx, func(*outage) error {
 		_, err := r.open(ctx)
 		return err
 	})
@@ -116,8 +125,8 @@ func (r *EventReader) open(ctx context.Context) (*link, error) {
 		}
 		settled := amqp.SenderSettleModeSettled
 		o := &amqp.ReceiverOptions{Credit: eventCredit, RequestedSenderSettleMode: &settled}
-		if r.start.selector != "" {
-			o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(r.start.selector)}
+		if r.start != "" {
+			o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(r.start)}
 		}
 		if r.epoch != nil {
 			o.Properties = map[string]any{names.Epoch: *r.epoch}
@@ -161,15 +170,14 @@ func (r *EventReader) Receive(ctx context.Context, limit int) ([]*Received, erro
 	if err != nil {
 		return nil, failure("read", r.address, err)
 	}
-	r.start = AfterEvent(out[len(out)-1].SeqNo)
+	r.start = afterEvent(out[len(out)-1].SeqNo)
 	return r.client.options.Hooks.received(ctx, out, nil)
 }
 
 // Close ends the reader, within five seconds.
-func (r *EventReader) Close() error { return r.client.closing(r.Shutdown) }
+func (r *EventReader) Close() error { return r.client.closing(r.shutdown) }
 
-// Shutdown is Close that takes as long as ctx allows.
-func (r *EventReader) Shutdown(ctx context.Context) error {
+func (r *EventReader) shutdown(ctx context.Context) error {
 	r.closed.Store(true)
 	l, err := r.link.take(ctx)
 	if err != nil {
@@ -219,7 +227,3 @@ func (c *Client) readHub(ctx context.Context, hub string, about map[string]any) 
 	})
 	return fields, err
 }
-
-// Partition returns the address of a partition of an event hub, for senders. What is sent
-// there must not have a PartitionKey.
-func Partition(hub, name string) string { return hub + "/Partitions/" + name }

@@ -510,6 +510,10 @@ func TestLiveHubFollowsChanges(t *testing.T) {
 		}
 	}
 
+	r.want(200, "PATCH", one, `{"maxMessageSizeInKilobytes":102400}`)
+	if got := p.MaxMessageSize(); got != 60<<20 {
+		t.Errorf("batches of up to %d bytes are accepted, want what fits into the journal", got)
+	}
 	r.want(200, "PATCH", one, `{"maxMessageSizeInKilobytes":1}`)
 	if err := publish(2 << 10); !errors.Is(err, broker.ErrTooLarge) {
 		t.Errorf("a batch above a limit that was lowered: %v, want %v", err, broker.ErrTooLarge)
@@ -573,5 +577,45 @@ func TestAddressesOfHubs(t *testing.T) {
 		if err == nil {
 			reader.Close()
 		}
+	}
+}
+
+// A hub for which the disk has no space is refused, and leaves nothing behind.
+func TestHubOnAFullDisk(t *testing.T) {
+	disk := vfs.NewMem()
+	r := startOn(t, brokertest.StartOn(t, disk), func(k *access.RuleAuthority) access.Authority { return k })
+	r.hub(entity.Hub{Name: "before"})
+	space, err := disk.Space()
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.SetSize(space.Total - space.Free + 1<<10)
+	if got := r.do("POST", apiRoot+"/hubs", `{"name":"h"}`); got.status != 507 || got.code() != "disk_full" {
+		t.Errorf("on a full disk: %d %s, want 507", got.status, got.body)
+	}
+	if logs, err := disk.List("hubs"); err != nil || len(logs) != 1 {
+		t.Errorf("the logs are %v, %v, want that of the other hub", logs, err)
+	}
+	r.want(404, "GET", apiRoot+"/hubs/h", "")
+	disk.SetSize(space.Total)
+	r.want(201, "POST", apiRoot+"/hubs", `{"name":"h"}`)
+}
+
+// A queue whose target was replaced by a hub keeps what it cannot forward.
+func TestForwardTargetThatBecomesAHub(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "target"})
+	r.queue(entity.Queue{Name: "q", ForwardTo: "target"})
+	r.want(204, "DELETE", apiRoot+"/queues/target", "")
+	r.hub(entity.Hub{Name: "target", PartitionCount: 1})
+	r.want(201, "POST", "/q/messages", "x")
+	got := r.want(200, "DELETE", "/q/$Transfer/$DeadLetterQueue/messages/head?timeout=30", "")
+	if got.body != "x" || !strings.Contains(fmt.Sprint(got.header["DeadLetterErrorDescription"]), "event hub") {
+		t.Errorf("kept %q with %v", got.body, got.header)
+	}
+	var h HubEntity
+	r.want(200, "GET", apiRoot+"/hubs/target", "").into(t, &h)
+	if h.Runtime.Events != 0 {
+		t.Errorf("the hub has %d events", h.Runtime.Events)
 	}
 }

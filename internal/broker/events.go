@@ -98,7 +98,7 @@ func (p *Publisher) ID() uint64 { return uint64(p.n.ID) }
 
 // MaxMessageSize is the size in bytes of the largest batch that the hub accepts.
 func (p *Publisher) MaxMessageSize() int64 {
-	return p.n.Definition().Hub.MaxMessageSizeInKilobytes << 10
+	return p.n.Definition().MaxMessage()
 }
 
 // Events is a batch of events for one partition.
@@ -135,12 +135,12 @@ func (p *Publisher) partitionOf(e Events) (int, error) {
 	count := p.n.Definition().Hub.PartitionCount
 	switch {
 	case p.fixed >= 0 && e.Key != nil:
-		return 0, fmt.Errorf("%w: a batch to partition %d cannot have a partition key", ErrInvalid, p.fixed)
+		return 0, fmt.Errorf("%w: a batch to partition %d cannot have a partition key", ErrNotAllowed, p.fixed)
 	case p.fixed >= 0:
 		return p.fixed, nil
 	case p.path.Publisher != "":
 		if e.Key != nil && *e.Key != p.path.Publisher {
-			return 0, fmt.Errorf("%w: the partition key of publisher %q is its name", ErrInvalid, p.path.Publisher)
+			return 0, fmt.Errorf("%w: the partition key of publisher %q is its name", ErrNotAllowed, p.path.Publisher)
 		}
 		return stream.PartitionOf(p.path.Publisher, count), nil
 	case e.Key != nil:

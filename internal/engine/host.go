@@ -25,9 +25,10 @@ type Host interface {
 	ReplayPart(in *machine.Reader, r *Recovery) error
 	// ReplayMark takes what Mark returned when the snapshot began.
 	ReplayMark(mark uint64)
-	// ReplayMissing says that there was a record of a unit that is not defined, since
-	// a repair has dropped the record that defined it.
-	ReplayMissing(unit uint64)
+	// ReplayMissing says that there is a record of a unit that is not defined, since
+	// a repair has dropped the record that defined it. A host that knows by its number what
+	// it is adds it, and the record is applied.
+	ReplayMissing(unit uint64, r *Recovery)
 	// Recovered is called once, when everything is replayed.
 	Recovered() error
 

@@ -126,16 +126,21 @@ func (r *Recovery) lose(n uint64) {
 	}
 }
 
-// undefined leaves out a record of a unit that is not defined.
-func (r *Recovery) undefined(id uint64) {
+// undefined returns the unit of a record that nothing has defined, if the host knows it. Else
+// the record is left out.
+func (r *Recovery) undefined(id uint64) *Unit {
 	if r.gone[id] {
-		return
+		return nil
 	}
-	if r.e.losses.Undefined == nil {
-		r.e.losses.Undefined = make(map[uint64]int)
+	r.e.host.ReplayMissing(id, r)
+	u := r.e.units[id]
+	if u == nil {
+		if r.e.losses.Undefined == nil {
+			r.e.losses.Undefined = make(map[uint64]int)
+		}
+		r.e.losses.Undefined[id]++
 	}
-	r.e.losses.Undefined[id]++
-	r.e.host.ReplayMissing(id)
+	return u
 }
 
 // tolerate prepares a new unit for records about what is missing.
@@ -242,10 +247,13 @@ func (r *Recovery) unit(in *machine.Reader) error {
 	if r.Partial() && (u == nil || !u.restored) {
 		return nil // the snapshot will bring the unit as this left it
 	}
-	if r.Damaged() && (u == nil || !u.restored) {
-		if u == nil {
-			r.undefined(id)
+	if r.Damaged() && u == nil {
+		if u = r.undefined(id); u == nil {
+			return nil
 		}
+		u.restored = true // no snapshot brings it
+	}
+	if r.Damaged() && !u.restored {
 		return nil
 	}
 	if u == nil {
@@ -258,13 +266,13 @@ func (r *Recovery) unit(in *machine.Reader) error {
 func (r *Recovery) snapshotUnit(in *machine.Reader) error {
 	number, id := in.Uint(), in.Uint()
 	u := r.e.units[id]
-	if u == nil || in.Bad() {
-		if in.Bad() {
-			return errRecord
-		}
-		if r.Damaged() {
-			r.undefined(id)
-		}
+	if in.Bad() {
+		return errRecord
+	}
+	if u == nil && r.Damaged() {
+		u = r.undefined(id)
+	}
+	if u == nil {
 		return nil // one that was dropped while its snapshot was written
 	}
 	u.restored = true

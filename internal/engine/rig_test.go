@@ -78,10 +78,10 @@ func (h *counterHost) ReplayPart(in *machine.Reader, r *Recovery) error {
 	}
 	return nil
 }
-func (h *counterHost) ReplayMark(mark uint64) { h.next = max(h.next, mark) }
-func (h *counterHost) ReplayMissing(uint64)   {}
-func (h *counterHost) Recovered() error       { return nil }
-func (h *counterHost) Mark() uint64           { return h.next }
+func (h *counterHost) ReplayMark(mark uint64)          { h.next = max(h.next, mark) }
+func (h *counterHost) ReplayMissing(uint64, *Recovery) {}
+func (h *counterHost) Recovered() error                { return nil }
+func (h *counterHost) Mark() uint64                    { return h.next }
 
 func (h *counterHost) Units(part uint64) []*Unit {
 	if u := h.units[2*part]; u != nil {

@@ -4,7 +4,9 @@ package eventhubs
 
 import (
 	"context"
+	"time"
 
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -14,11 +16,16 @@ type drain struct {
 	asked bool  // the end of the partition is asked for
 	known bool  // it has been told
 	to    int64 // number of the event behind the last one, if known
+
+	// Events that retention drops, or that are damaged, never come: so it is asked again.
+	again time.Duration // after how long it was asked again last
+	timer *time.Timer   // until then; nil for none
 }
 
 // check answers a drain that is done, or begins one.
 func (d *drain) check(r *receiver) {
 	if !r.link.Draining() {
+		d.stop()
 		*d = drain{asked: d.asked} // an answer that still comes is of an earlier one
 		return
 	}
@@ -26,14 +33,39 @@ func (d *drain) check(r *receiver) {
 	case r.link.Granted() == 0, d.known && r.position >= d.to && len(r.backlog) == 0:
 		r.link.DrainDone()
 		d.known = false
-	case !d.known && !d.asked:
-		d.asked = true
-		r.c.Go(func() { r.askEnd() })
+	case d.asked || d.timer != nil:
+	case !d.known:
+		d.ask(r)
+	default:
+		d.again = min(max(2*d.again, soonestAgain), latestAgain)
+		d.timer = time.AfterFunc(d.again, func() { r.c.Do(func() { d.lookAgain(r) }) })
 	}
 }
 
-// askEnd asks the broker for the end of the partition.
-func (r *receiver) askEnd() {
+// lookAgain asks once more about a drain that is not done.
+func (d *drain) lookAgain(r *receiver) {
+	d.timer = nil
+	if d.known && !d.asked && !r.gone {
+		d.ask(r)
+	}
+}
+
+// stop ends the wait until it is asked again.
+func (d *drain) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}
+
+func (d *drain) ask(r *receiver) {
+	d.asked = true
+	from := r.from
+	r.c.Go(func() { r.askEnd(from) })
+}
+
+// askEnd asks the broker for the end of the partition, and whether the reader is there.
+func (r *receiver) askEnd(from *broker.EventReader) {
 	ctx, cancel := context.WithTimeout(r.ctx, openTimeout)
 	defer cancel()
 	p, err := entity.ParsePath(r.path)
@@ -43,13 +75,20 @@ func (r *receiver) askEnd() {
 			end = int64(info.Last) + 1
 		}
 	}
+	// What it has read has been posted before it waits for more.
+	atEnd, err := from.AtEnd(ctx)
 	r.c.Do(func() {
 		r.drain.asked = false
 		if r.gone {
 			return
 		}
-		if r.link.Draining() {
-			r.drain.known, r.drain.to = true, end
+		if d := &r.drain; r.link.Draining() {
+			if !d.known {
+				d.known, d.to = true, end
+			}
+			if atEnd || err != nil {
+				d.to = 0
+			}
 		}
 		r.drain.check(r)
 	})

@@ -14,7 +14,8 @@ import (
 
 // conditions are how errors of hubs are reported to peers.
 var conditions = []condition.Condition{
-	{Err: broker.ErrPartition, Name: names.ArgumentOutOfRange, Status: condition.StatusBadRequest},
+	// The Go SDK tries again and again after 400, and gives up at 404.
+	{Err: broker.ErrPartition, Name: names.ArgumentOutOfRange, Status: condition.StatusNotFound},
 	{Err: broker.ErrUnavailable, Name: names.ServerBusy, Status: condition.StatusUnavailable, Text: "The events of '{entity}' cannot be reached. The broker's log says why."},
 	{Err: broker.ErrOutOfOrder, Name: names.OutOfOrderSequence, Status: condition.StatusBadRequest,
 		Text: "The sequence number of the batch does not follow that of the batch before it."},
@@ -37,7 +38,7 @@ func readerError(err error) error {
 		return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "%s", e.Error())
 	}
 	if e, ok := errors.AsType[*broker.PositionError](err); ok {
-		return endpoint.Errorf(names.ArgumentError, "%s", e.Error())
+		return endpoint.Errorf(names.ArgumentOutOfRange, "%s", e.Error())
 	}
 	return err
 }

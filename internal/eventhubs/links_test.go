@@ -90,9 +90,9 @@ func TestAttachIsRefused(t *testing.T) {
 		{"receiver from partition 99999999999999999999", receiveFrom("h/ConsumerGroups/g/Partitions/99999999999999999999", from("")), "com.microsoft:argument-out-of-range", ""},
 		{"receiver from partition x", receiveFrom("h/ConsumerGroups/g/Partitions/x", from("")), "com.microsoft:argument-out-of-range", ""},
 		{"foreign offset", receiveFrom(partition(0), from("x-opt-offset > '2:5:7'")), names.InvalidOffset, ""},
-		{"bad filter", receiveFrom(partition(0), from("x-opt-color > '2'")), names.ArgumentError, ""},
-		{"long filter", receiveFrom(partition(0), from(strings.Repeat("x", 50_000))), names.ArgumentError, ""},
-		{"offset behind the end", receiveFrom(partition(0), from("x-opt-offset > '17'")), names.ArgumentError, "is invalid"},
+		{"bad filter", receiveFrom(partition(0), from("x-opt-color > '2'")), names.ArgumentOutOfRange, ""},
+		{"long filter", receiveFrom(partition(0), from(strings.Repeat("x", 50_000))), names.ArgumentOutOfRange, ""},
+		{"offset behind the end", receiveFrom(partition(0), from("x-opt-offset > '17'")), names.ArgumentOutOfRange, "is invalid"},
 		{"epoch that is text", receiveFrom(partition(0), epoch("1")), names.ArgumentError, names.Epoch},
 		{"epoch that is negative", receiveFrom(partition(0), epoch(int64(-1))), names.ArgumentOutOfRange, names.Epoch},
 		{"epoch that is a list", receiveFrom(partition(0), epoch([]int64{1})), names.ArgumentError, names.Epoch},
@@ -165,7 +165,7 @@ func TestRoutesOfASender(t *testing.T) {
 		}
 	}
 	p.want(p.receiver(partition(stream.PartitionOf("key-1", 4)), from(earliest)), "1", "2", "3", "4", "5")
-	wantCondition(t, "a key to a partition", to("h/Partitions/1", event("key-1", "x")), names.ArgumentError)
+	wantCondition(t, "a key to a partition", to("h/Partitions/1", event("key-1", "x")), names.NotAllowed)
 
 	// Without a key batches take turns, and each stays together.
 	s := p.sender("h")
@@ -216,8 +216,8 @@ func TestManagementOfAHub(t *testing.T) {
 			empty["last_enqueued_offset"] != "-1" || empty["is_partition_empty"] != true {
 			t.Errorf("%s: %v", node, empty)
 		}
-		rpc.read(map[string]any{"name": "h", "type": names.TypePartition, "partition": "4"}, 400)
-		rpc.read(map[string]any{"name": "h", "type": names.TypePartition, "partition": "03"}, 400)
+		rpc.read(map[string]any{"name": "h", "type": names.TypePartition, "partition": "4"}, 404)
+		rpc.read(map[string]any{"name": "h", "type": names.TypePartition, "partition": "03"}, 404)
 		rpc.read(map[string]any{"name": "h", "type": "com.microsoft:sofa"}, 400)
 	}
 	p.rpc("$management").read(map[string]any{"name": "none", "type": names.TypeHub}, 404)

@@ -50,10 +50,9 @@ func readerOptionsOf(l *endpoint.Link) (o broker.EventReaderOptions, err error) 
 	if !ok || name == "" {
 		name = l.Name()
 	}
-	if len(name) > limits.Name {
-		name = strings.ToValidUTF8(name[:limits.Name], "")
-	}
-	o.Name = strings.Clone(name) // not to keep the attach
+	name = name[:min(len(name), limits.Name)]
+	// Other peers get it in errors, and some fail at what is no UTF-8.
+	o.Name = strings.ToValidUTF8(strings.Clone(name), "\uFFFD") // not to keep the attach
 	return o, nil
 }
 

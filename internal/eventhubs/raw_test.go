@@ -37,6 +37,12 @@ type rawPeer struct {
 // transfers.
 func (b *bench) raw(t testing.TB, window uint32) *rawPeer {
 	t.Helper()
+	return b.rawWith(t, window, 65536)
+}
+
+// rawWith is raw for a client that takes frames of so many bytes.
+func (b *bench) rawWith(t testing.TB, window, maxFrame uint32) *rawPeer {
+	t.Helper()
 	ours, theirs := net.Pipe()
 	p := &rawPeer{Conn: theirs, t: t, deliveries: map[uint32][]int64{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,7 +64,7 @@ func (b *bench) raw(t testing.TB, window uint32) *rawPeer {
 	p.skipFrame() // the outcome
 	p.write(frame.AppendProtocol(nil, frame.ProtocolAMQP))
 	p.skip(8)
-	p.say(&frame.Open{ContainerID: "peer", MaxFrameSize: 65536, ChannelMax: 65535})
+	p.say(&frame.Open{ContainerID: "peer", MaxFrameSize: maxFrame, ChannelMax: 65535})
 	p.say(&frame.Begin{IncomingWindow: window, OutgoingWindow: 100, HandleMax: 1023})
 	return p
 }
@@ -94,7 +100,10 @@ func (p *rawPeer) say(f interface{ Append([]byte) []byte }) {
 }
 
 // reads reads what comes.
-func (p *rawPeer) reads() {
+func (p *rawPeer) reads() { p.readsInto(p.take) }
+
+// readsInto has take called for each frame that comes.
+func (p *rawPeer) readsInto(take func(frame.Code, *codec.Reader, []byte)) {
 	in := bufio.NewReaderSize(p.Conn, 1<<16)
 	go func() { // ends when the pipe is closed
 		for {
@@ -108,7 +117,7 @@ func (p *rawPeer) reads() {
 				return
 			}
 			if code, fields, payload, err := frame.Parse(rest); err == nil {
-				p.take(code, &fields, payload)
+				take(code, &fields, payload)
 			}
 		}
 	}()

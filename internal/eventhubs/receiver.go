@@ -188,6 +188,7 @@ func (r *receiver) ended(err error) {
 func (r *receiver) Detached() {
 	r.gone = true
 	r.cancel()
+	r.drain.stop()
 	if r.from != nil {
 		r.from.Close()
 	}

@@ -29,7 +29,8 @@ func (c *links) attachSender(l *endpoint.Link, path string) error {
 	if err := c.Require(access.Send, path); err != nil {
 		return err
 	}
-	to, err := c.broker.OpenPublisher(path)
+	// As the peer writes it: the name of a publisher is a key, in which case counts.
+	to, err := c.broker.OpenPublisher(l.Address())
 	if err != nil {
 		return err
 	}

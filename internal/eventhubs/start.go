@@ -135,9 +135,9 @@ func fromTime(value string, inclusive bool, selector string) (stream.Start, erro
 	return stream.AfterTime(t), nil
 }
 
-// badStart refuses a filter.
+// badStart refuses a filter. After this condition the Go SDK does not try again.
 func badStart(selector string) error {
-	return endpoint.Errorf(names.ArgumentError, "The filter does not say where to begin: '%s'. "+
+	return endpoint.Errorf(names.ArgumentOutOfRange, "The filter does not say where to begin: '%s'. "+
 		"It has to compare amqp.annotation.x-opt-offset, amqp.annotation.x-opt-sequence-number or amqp.annotation.x-opt-enqueued-time by > or >= with a value.", shorten(selector))
 }
 

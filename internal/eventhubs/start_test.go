@@ -48,18 +48,18 @@ func TestStartFilter(t *testing.T) {
 
 func TestBadStartFilterIsRefused(t *testing.T) {
 	tests := []struct{ selector, condition string }{
-		{"", names.ArgumentError},
-		{"1=1", names.ArgumentError},
-		{"amqp.annotation.x-opt-offset < '5'", names.ArgumentError},
-		{"amqp.annotation.x-opt-offset = '5'", names.ArgumentError},
-		{"amqp.annotation.x-opt-color > '5'", names.ArgumentError},
-		{"amqp.annotation.x-opt-sequence-number > 'five'", names.ArgumentError},
-		{"amqp.annotation.x-opt-sequence-number > '99999999999999999999'", names.ArgumentError},
-		{"amqp.annotation.x-opt-enqueued-time > '2024-01-01'", names.ArgumentError},
-		{"amqp.annotation.x-opt-enqueued-time > '", names.ArgumentError},
+		{"", names.ArgumentOutOfRange},
+		{"1=1", names.ArgumentOutOfRange},
+		{"amqp.annotation.x-opt-offset < '5'", names.ArgumentOutOfRange},
+		{"amqp.annotation.x-opt-offset = '5'", names.ArgumentOutOfRange},
+		{"amqp.annotation.x-opt-color > '5'", names.ArgumentOutOfRange},
+		{"amqp.annotation.x-opt-sequence-number > 'five'", names.ArgumentOutOfRange},
+		{"amqp.annotation.x-opt-sequence-number > '99999999999999999999'", names.ArgumentOutOfRange},
+		{"amqp.annotation.x-opt-enqueued-time > '2024-01-01'", names.ArgumentOutOfRange},
+		{"amqp.annotation.x-opt-enqueued-time > '", names.ArgumentOutOfRange},
 		{"amqp.annotation.x-opt-offset > '2:17:3'", names.InvalidOffset},
 		{"amqp.annotation.x-opt-offset > '" + strings.Repeat("9", 60_000) + "'", names.InvalidOffset},
-		{strings.Repeat("ü", 60_000), names.ArgumentError},
+		{strings.Repeat("ü", 60_000), names.ArgumentOutOfRange},
 	}
 	for _, tt := range tests {
 		_, err := parseStart(tt.selector)

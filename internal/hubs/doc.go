@@ -13,7 +13,8 @@
 // # Promise
 //
 //   - A log that [Set.Create] has made survives a crash. One that [Set.Remove] was asked
-//     to remove is gone, now or after the next start.
+//     to remove is gone, now or after the next start; so is one that [Set.Condemn] was
+//     called for, if its definition is.
 //   - A log that cannot be opened does not keep the others from being served. A caller that
 //     asks for it gets an error that says why.
 //   - A log without a definition is never removed by itself: a repair of the queues'

@@ -22,11 +22,16 @@ type hubLog struct {
 	wal  *wal.WAL
 	hub  *streamserver.Hub
 
-	damaged atomic.Uint64 // events that cannot be read
+	damaged  atomic.Uint64 // events that cannot be read
+	reported atomic.Uint64 // how often some were found
 
 	stop context.CancelCauseFunc // nil while it does not run; guarded by Set.mu
 	done chan struct{}           // closed when it has stopped; guarded by Set.mu
 }
+
+// damageLines bounds how often damage of a log is logged: a segment that is lost may have
+// hundreds of thousands of batches.
+const damageLines = 100
 
 // open opens a log, or makes it if its directory is empty.
 func (s *Set) open(ctx context.Context, name string, set streamserver.Settings) (*hubLog, error) {
@@ -42,11 +47,24 @@ func (s *Set) open(ctx context.Context, name string, set streamserver.Settings) 
 	opts := s.opts.Hub
 	opts.OnDamage = func(d streamserver.Damage) {
 		l.damaged.Add(uint64(d.Count))
+		switch n := l.reported.Add(1); {
+		case n == damageLines:
+			s.log.Error("more events are damaged and left out, which is not logged any more", "file", root+"/"+name)
+			return
+		case n > damageLines:
+			return
+		}
 		s.log.Error("events are damaged and left out", "file", root+"/"+name,
 			"partition", d.Partition, "first", d.First, "events", d.Count, "err", d.Err)
 	}
 	if l.hub, err = streamserver.Open(ctx, seen, 0, set, opts); err != nil {
 		return nil, errors.Join(err, j.Close())
+	}
+	if records, losses := l.hub.Lost(); records > 0 {
+		s.log.Warn("a repair has dropped records of events", "file", root+"/"+name, "records", records)
+		for _, lost := range losses {
+			s.log.Warn("events are lost", "file", root+"/"+name, "partition", lost.Partition, "events", lost.Events)
+		}
 	}
 	return l, nil
 }

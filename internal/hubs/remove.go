@@ -8,11 +8,35 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+
+	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// mark is the file that says that a log is being removed. Without it a log that has no
-// definition is kept.
+// mark is the file that says that a log is removed with its definition. Without it a log
+// that has no definition is kept.
 const mark = "REMOVED"
+
+// Condemn makes it durable that a log goes when its definition does: if a crash comes after
+// that and before Remove, the next Load removes it. If the definition stays, so does the log.
+func (s *Set) Condemn(name string) error {
+	if err := s.mark(path.Join(root, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("mark log %s: %w", name, err)
+	}
+	return nil
+}
+
+// pardon undoes Condemn.
+func (s *Set) pardon(name string) error {
+	dir := path.Join(root, name)
+	err := s.fs.Remove(path.Join(dir, mark))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = s.fs.SyncDir(dir)
+	}
+	return err
+}
 
 // Remove stops a log and removes its files. A crash in between leaves the rest to the
 // next Load.
@@ -46,7 +70,7 @@ func (s *Set) Remove(ctx context.Context, name string) error {
 // removeFiles removes the directory of a log that is not open.
 func (s *Set) removeFiles(name string) error {
 	dir := path.Join(root, name)
-	if err := s.mark(dir); err != nil {
+	if err := s.markAny(dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // it is gone
 		}
@@ -78,13 +102,30 @@ func (s *Set) removeFiles(name string) error {
 // mark makes it durable that a log is being removed.
 func (s *Set) mark(dir string) error {
 	f, err := s.fs.Create(path.Join(dir, mark))
-	if errors.Is(err, fs.ErrExist) {
+	switch {
+	case err == nil:
+		err = f.Close()
+	case errors.Is(err, fs.ErrExist):
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
+	return s.fs.SyncDir(dir)
+}
+
+// markAny is mark of a log that is not open, on a disk that has no space for another file:
+// one that is there becomes the mark.
+func (s *Set) markAny(dir string) error {
+	err := s.mark(dir)
+	if !errors.Is(err, vfs.ErrNoSpace) {
+		return err
+	}
+	files, lerr := s.fs.List(dir)
+	if lerr != nil || len(files) == 0 {
+		return errors.Join(err, lerr)
+	}
+	if err := s.fs.Rename(path.Join(dir, files[0]), path.Join(dir, mark)); err != nil {
 		return err
 	}
 	return s.fs.SyncDir(dir)

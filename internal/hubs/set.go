@@ -103,6 +103,9 @@ func (s *Set) loadAll(ctx context.Context, defined map[string]streamserver.Setti
 			err := fs.ErrNotExist // a log that was there and is gone must not begin anew
 			var l *hubLog
 			if slices.Contains(found, name) {
+				if err := s.pardon(name); err != nil {
+					s.log.Error("cannot unmark the log of a hub that was not deleted", "file", root+"/"+name, "err", err)
+				}
 				l, err = s.open(ctx, name, defined[name])
 			}
 			if err != nil {
@@ -132,6 +135,9 @@ func (s *Set) Create(ctx context.Context, name string, set streamserver.Settings
 		return fmt.Errorf("hubs: log %s: %w", name, fs.ErrExist)
 	}
 	l, err := s.open(ctx, name, set)
+	if errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, journal.ErrFull) {
+		err = fmt.Errorf("%w: %w", streamserver.ErrDiskFull, err)
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("create the log of a hub: %w", err), s.removeFiles(name))
 	}

@@ -3,6 +3,7 @@
 package hubs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/stream"
 	"github.com/triagemq/triagemq/internal/streamserver"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -203,6 +205,66 @@ func TestRemovalSurvivesACrash(t *testing.T) {
 	}
 }
 
+// A crash between the end of a definition and the removal leaves nothing behind. Before it,
+// the log is what it was.
+func TestCondemnedLogGoesWithItsDefinition(t *testing.T) {
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	s.append(t, "a", "one")
+	if err := s.Condemn("a"); err != nil {
+		t.Fatal(err)
+	}
+	s.append(t, "a", "two")
+	defined, gone := disk.CrashClone(1), disk.CrashClone(2)
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s = start(t, defined, map[string]streamserver.Settings{"a": twoPartitions})
+		if got := s.read(t, "a"); got != "one two" {
+			t.Errorf("the log has %q", got)
+		}
+		if s.isMarked("a") {
+			t.Error("the log is still marked")
+		}
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, gone, nil)
+	if names, err := gone.List(root); err != nil || len(names) > 0 {
+		t.Errorf("left on disk: %v, %v", names, err)
+	}
+	if err := s.Condemn("never there"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A hub can be deleted on a disk that has no space for another file.
+func TestRemovalOnAFullDisk(t *testing.T) {
+	disk := vfs.NewMem()
+	fault := vfs.NewFault(disk)
+	s := start(t, fault, nil)
+	s.create(t, "a")
+	s.append(t, "a", "one")
+	fault.Before(func(op vfs.Op, _ string) error {
+		if op == vfs.OpCreate {
+			return vfs.ErrNoSpace
+		}
+		return nil
+	})
+	if err := s.Condemn("a"); !errors.Is(err, vfs.ErrNoSpace) {
+		t.Errorf("condemn: %v", err)
+	}
+	if err := s.Remove(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	if names, err := disk.List(root); err != nil || len(names) > 0 {
+		t.Errorf("left on disk: %v, %v", names, err)
+	}
+}
+
 func TestLogThatCannotBeOpened(t *testing.T) {
 	disk := vfs.NewMem()
 	s := start(t, disk, nil)
@@ -291,5 +353,97 @@ func TestFailedSyncEndsRun(t *testing.T) {
 	fault.Before(nil)
 	if err := s.stop(); !errors.Is(err, errDisk) {
 		t.Errorf("run ended with %v, want %v", err, errDisk)
+	}
+}
+
+// What a repair has dropped is said when the log is opened.
+func TestLostEventsAreLogged(t *testing.T) {
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	for _, text := range []string{"one", "two", "three"} {
+		s.append(t, "a", text)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := disk.Open("hubs/a/0000000001.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]byte, 64<<10)
+	if _, err := f.ReadAt(all, 0); err != nil {
+		t.Fatal(err)
+	}
+	from, to := bytes.Index(all, []byte("two")), bytes.Index(all, []byte("three"))
+	if _, err := f.WriteAt(make([]byte, (to-from)/2), int64(from)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := repair.Repair(vfs.Sub(disk, "hubs/a"), repair.DropDamaged); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	again := New(disk, small, slog.New(slog.NewTextHandler(&log, nil)))
+	if err := again.Load(t.Context(), map[string]streamserver.Settings{"a": twoPartitions}); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"dropped records", "events are lost", "partition=0 events=1"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not in\n%s", want, log.String())
+		}
+	}
+}
+
+// A log with much damage does not flood that of the broker. All of it is counted.
+func TestMuchDamageIsLoggedInPart(t *testing.T) {
+	const events = 300
+	disk := vfs.NewMem()
+	s := start(t, disk, nil)
+	s.create(t, "a")
+	for range events {
+		s.append(t, "a", "to be damaged")
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	again := New(disk, small, slog.New(slog.NewTextHandler(&log, nil)))
+	if err := again.Load(t.Context(), map[string]streamserver.Settings{"a": twoPartitions}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := disk.Open("hubs/a/0000000001.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]byte, 1<<20)
+	if _, err := f.ReadAt(all, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(bytes.ReplaceAll(all, []byte("to be damaged"), []byte("that is damage")[:13]), 0); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- again.Run(ctx) }()
+	h, err := again.Hub("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := h.OpenReader(t.Context(), streamserver.ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	(running{Set: again}).append(t, "a", "the last")
+	if got, err := in.Next(t.Context(), 1<<20); err != nil || len(got) != 1 || got[0].First != events {
+		t.Errorf("read %v, %v", got, err)
+	}
+	st, _ := again.Stats("a")
+	cancel(errTestOver)
+	<-done
+	if n := strings.Count(log.String(), "damaged"); n != damageLines || st.Damaged != events {
+		t.Errorf("%d lines in the log for %d of %d events", n, st.Damaged, events)
 	}
 }

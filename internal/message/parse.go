@@ -128,7 +128,9 @@ func checkSection(r *codec.Reader, code byte, stored bool) {
 	case codeApplication:
 		checkMap(r, stringKeys, stored)
 	case codeData:
-		expect(r, codec.KindBinary)
+		if r.Kind() != codec.KindNull { // the body null of the SDKs for JavaScript
+			expect(r, codec.KindBinary)
+		}
 		r.Skip()
 	case codeSequence:
 		expect(r, codec.KindList)

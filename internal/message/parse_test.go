@@ -55,7 +55,6 @@ func TestParseRefuses(t *testing.T) {
 		{"broken list in an annotation", "005372c10702a3016bc00101", codec.ErrCount},
 		{"property key is a ulong", "005374c1040253014343", ErrField},
 		{"data is a string", "005375a10161", ErrField},
-		{"data is null", "00537540", ErrField},
 		{"data beyond the end", "005375b0ffffffff61", codec.ErrShort},
 		{"sequence is a map", "005376c10100", ErrField},
 		{"broken list in a value", "005377c00302523f", codec.ErrShort},
@@ -129,6 +128,24 @@ func TestDeliveryAnnotationsAreMovedToTheirPlace(t *testing.T) {
 	}
 	if m := parse(t, unhex(t, annotations+delivery)); !bytes.Equal(m.Bytes(), unhex(t, delivery+annotations)) {
 		t.Errorf("annotations alone became %x", m.Bytes())
+	}
+}
+
+// The SDKs for JavaScript write the body null as a data section of null.
+func TestDataMayBeNull(t *testing.T) {
+	raw := []byte{0x00, 0x53, codeData, 0x40}
+	m, err := Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for data := range m.Data() {
+		if n++; len(data) > 0 {
+			t.Errorf("data section %q, want none", data)
+		}
+	}
+	if n != 1 || !bytes.Equal(m.raw, raw) {
+		t.Errorf("%d data sections in % x, want one in % x", n, m.raw, raw)
 	}
 }
 

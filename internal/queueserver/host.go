@@ -91,7 +91,9 @@ func (h *host) ReplayPart(in *machine.Reader, r *engine.Recovery) error {
 func (h *host) ReplayMark(mark uint64) { h.nextID = max(h.nextID, ID(mark)) }
 
 // ReplayMissing implements [engine.Host]: the number of the entity is not used again.
-func (h *host) ReplayMissing(unit uint64) { h.nextID = max(h.nextID, ID(unit/parts)+1) }
+func (h *host) ReplayMissing(unit uint64, _ *engine.Recovery) {
+	h.nextID = max(h.nextID, ID(unit/parts)+1)
+}
 
 // replaced drops the entities that had the name of def before, which was theirs until
 // they were dropped: the record of that is missing. It reports whether def is one.

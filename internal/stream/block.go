@@ -26,8 +26,19 @@ type Block struct {
 	// Bodies is those of all its batches, which are in one segment of the journal: the
 	// place of the first, and the size of all of them.
 	Bodies machine.Ref
-	// Index is where the places of the batches are: see DecodeIndex.
+	// Index is where the places of the batches are: see DecodeIndex. Without a size there
+	// is none, and the block is one batch.
 	Index machine.Ref
+}
+
+// alone returns the block that a batch makes by itself.
+func alone(b *Batch) Block {
+	return Block{First: b.First, End: b.End(), From: b.At, To: b.At, Bodies: b.Body, Index: machine.Ref{At: b.Body.At}}
+}
+
+// Alone returns the batch of a block that has no index; false if it has one.
+func (b *Block) Alone() (Batch, bool) {
+	return Batch{First: b.First, At: b.From, Body: b.Bodies, Count: uint32(b.End - b.First)}, b.Index.Size == 0
 }
 
 // blockOf returns the block that a run of batches makes.

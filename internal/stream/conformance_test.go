@@ -5,6 +5,7 @@ package stream
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -72,4 +73,11 @@ func TestConformance(t *testing.T) {
 		State:   func(m machine.Machine) string { return describe(m.(*Partition)) },
 		Item:    2000,
 	}, 20)
+}
+
+// A partition of 100 million batches costs 25 MB in memory: one block for 256 of them.
+func TestABlockIsSmall(t *testing.T) {
+	if n := reflect.TypeFor[Block]().Size(); n > 64 {
+		t.Errorf("a block takes %d bytes", n)
+	}
 }

@@ -112,12 +112,13 @@ func (p *Partition) blockBytes() uint64 {
 	return min(maxBlockBytes, max(64<<10, p.retain.Bytes/16))
 }
 
-// Open returns the body of the first batch in the open block; false if that is empty.
-func (p *Partition) Open() (machine.Ref, bool) {
+// Open returns the bodies of the first and of the last batch in the open block; false if
+// that is empty.
+func (p *Partition) Open() (first, last machine.Ref, some bool) {
 	if len(p.open) == 0 {
-		return machine.Ref{}, false
+		return machine.Ref{}, machine.Ref{}, false
 	}
-	return p.open[0].Body, true
+	return p.open[0].Body, p.open[len(p.open)-1].Body, true
 }
 
 // AppendIndex appends the index of the open block to dst. It is stored as a body, then
@@ -129,11 +130,20 @@ func (p *Partition) AppendIndex(dst []byte) []byte {
 // Seal replaces the batches of the open block, which is not empty, by a block. Their
 // bodies must be in one segment of the journal.
 func (p *Partition) Seal(index machine.Ref, out *machine.Effects) {
-	b := blockOf(p.open, index)
+	p.sealAs(blockOf(p.open, index), len(p.open), out)
+}
+
+// SealFirst makes the first batch of the open block, which is not empty, a block that needs
+// no index. The record that sealed it with others may be lost, and those that followed are
+// in another segment.
+func (p *Partition) SealFirst(out *machine.Effects) { p.sealAs(alone(&p.open[0]), 1, out) }
+
+// sealAs makes n open batches a block and writes a record of it.
+func (p *Partition) sealAs(b Block, n int, out *machine.Effects) {
 	out.Begin(kindSeal)
 	writeBlock(out, &b, &Block{})
 	out.End()
-	p.seal(b, len(p.open), out)
+	p.seal(b, n, out)
 }
 
 // seal makes n open batches a block.

@@ -77,7 +77,7 @@ func readBlock(r *machine.Reader, last *Block) (b Block) {
 	b.Bodies.Size = r.Uint32()
 	b.Index.At = b.Bodies.At + r.UpTo(math.MaxUint64-b.Bodies.At)
 	b.Index.Size = r.Uint32()
-	if b.End == b.First || b.Bodies.At == 0 {
+	if b.End == b.First || b.Bodies.At == 0 || b.Index.Size == 0 && b.End-b.First > math.MaxUint32 {
 		r.Fail()
 	}
 	return b

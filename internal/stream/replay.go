@@ -46,8 +46,8 @@ func (p *Partition) replay(kind byte, r *machine.Reader, out *machine.Effects) e
 	case kindState:
 		return p.replayState(r, out)
 	}
-	if p.restore.loading { // the rest of the snapshot shows it
-		p.skip(kind, r)
+	if p.restore.loading && !p.restore.on { // the rest of the snapshot shows it
+		r.Take(uint64(r.Len()))
 		return nil
 	}
 	if !p.restore.begun && kind != kindCreated && !p.restore.on {
@@ -118,8 +118,8 @@ func (p *Partition) replaySeal(b Block, r *machine.Reader, out *machine.Effects)
 	if r.Bad() {
 		return nil
 	}
-	if len(p.open) > 0 && blockOf(p.open, b.Index) == b {
-		p.seal(b, len(p.open), out)
+	if n := min(Holding(p.open, b.End-1)+1, len(p.open)); n > 0 && blockOf(p.open[:n], b.Index) == b {
+		p.seal(b, n, out)
 		return nil
 	}
 	return p.sealAnyway(b, out)
@@ -150,13 +150,20 @@ func (p *Partition) replayBlocks(r *machine.Reader, out *machine.Effects) error 
 		if r.Bad() {
 			return nil
 		}
+		last = &b
+		if p.restore.on { // commands may have shown it
+			if err := p.sealAnyway(b, out); err != nil {
+				return err
+			}
+			continue
+		}
 		if !b.follows(p.lastBlock()) {
 			return fmt.Errorf("%w: block of event %d is out of order", errCorrupt, b.First)
 		}
 		p.blocks.push(b)
 		p.bytes += b.bytes()
+		p.next, p.last = b.End, b.To
 		out.Added = append(out.Added, b.Bodies, b.Index)
-		last = &b
 	}
 	return nil
 }
@@ -195,7 +202,8 @@ func (p *Partition) replayState(r *machine.Reader, out *machine.Effects) error {
 	if r.Bad() {
 		return nil
 	}
-	p.restore.loading = false
+	p.restore.loading, p.restore.missing = false, 0
+	p.forgetOpen(out)
 	p.trim(first, out)
 	for _, b := range open {
 		p.add(b, out)

@@ -30,7 +30,7 @@ func (p *Partition) NextDeadline() (time.Time, bool) {
 	default:
 		return time.Time{}, false
 	}
-	return time.UnixMilli(oldest).Add(p.retain.For + p.grain()), true
+	return time.UnixMilli(oldest).Add(p.retain.For).Add(p.grain()), true // their sum may overflow
 }
 
 // Tick drops the events that are beyond the retention.

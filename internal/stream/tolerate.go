@@ -12,8 +12,7 @@ import (
 // events that are lost are not used again: there is a gap.
 type tolerance struct {
 	on      bool
-	high    SeqNo // behind the last event that was heard of
-	missing int   // events
+	missing int // events
 }
 
 var _ machine.Tolerant = (*Partition)(nil)
@@ -27,25 +26,18 @@ func (p *Partition) Lost() { p.restore.on = true }
 // Missing implements [machine.Tolerant].
 func (p *Partition) Missing() int { return p.restore.missing }
 
-// EndReplay implements [machine.Tolerant]: a snapshot that has no end is what it was.
-func (p *Partition) EndReplay() {
-	if !p.restore.loading {
-		return
-	}
-	p.restore.loading = false
-	last := p.lastBlock()
-	p.next, p.last = last.End, last.To
-	p.atLeast(p.restore.high)
-}
+// EndReplay implements [machine.Tolerant]: a snapshot that has no end is what it was, and
+// what commands wrote since.
+func (p *Partition) EndReplay() { p.restore.loading = false }
 
-// skip notes what a record says that is shown later, should that be missing.
-func (p *Partition) skip(kind byte, r *machine.Reader) {
-	if p.restore.on && (kind == kindAppend || kind == kindAppendBy) {
-		if b := readBatch(r); !r.Bad() {
-			p.restore.high = max(p.restore.high, b.End())
-		}
+// forgetOpen drops the open batches that commands wrote within a snapshot, at whose end
+// they are shown.
+func (p *Partition) forgetOpen(out *machine.Effects) {
+	for i := range p.open {
+		out.Freed = append(out.Freed, p.open[i].Body)
 	}
-	r.Take(uint64(r.Len()))
+	p.bytes -= p.openBytes
+	p.open, p.openBytes = p.open[:0], 0
 }
 
 // atLeast has the next event get the number next at least, if records are missing.
@@ -66,8 +58,8 @@ func (p *Partition) gap(first SeqNo, format string, args ...any) (ok bool, err e
 	return first == p.next, nil
 }
 
-// sealAnyway takes a block some of whose batches are not known: its index has them.
-// Batches before it are lost, since nothing says where they are.
+// sealAnyway takes a block some of whose batches are not known: its index has them. The
+// record that sealed batches before it is lost, and with it where their index is.
 func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
 	if !p.restore.on {
 		return fmt.Errorf("%w: a block of the events %d to %d, which are not those that are open", errCorrupt, b.First, b.End-1)
@@ -75,15 +67,15 @@ func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
 	if !b.follows(p.lastBlock()) {
 		return nil
 	}
+	for len(p.open) > 0 && p.open[0].End() <= b.First {
+		p.seal(alone(&p.open[0]), 1, out)
+	}
 	n := Holding(p.open, b.End) // the first batch behind the block
-	if n < len(p.open) && (p.open[n].At < b.To || p.open[n].Body.At <= b.Bodies.At || p.open[n].First < b.End) {
-		return fmt.Errorf("%w: a block of the events %d to %d behind event %d", errCorrupt, b.First, b.End-1, p.open[n].First)
+	if !b.follows(p.lastBlock()) || n < len(p.open) && (p.open[n].At < b.To || p.open[n].Body.At <= b.Bodies.At || p.open[n].First < b.End) {
+		return fmt.Errorf("%w: a block of the events %d to %d is out of order", errCorrupt, b.First, b.End-1)
 	}
 	for i := range p.open[:n] {
 		p.bytes -= uint64(p.open[i].Body.Size)
-		if p.open[i].First < b.First {
-			p.restore.missing += int(p.open[i].Count)
-		}
 	}
 	p.atLeast(b.First)
 	p.bytes += b.bytes()

@@ -97,7 +97,7 @@ func (a *appending) store(h *Hub) error {
 		}
 	}
 	if len(a.Raw) > h.tx.MaxRecord() {
-		return ErrTooLarge
+		return engine.ErrTooLarge
 	}
 	body, err := h.store(a.Raw)
 	if err != nil {
@@ -126,7 +126,13 @@ func (h *Hub) store(raw []byte) (machine.Ref, error) {
 // sealFor seals the open block of a partition if body cannot become part of it: the block
 // is full, or the journal has gone on to another segment.
 func (h *Hub) sealFor(p *partition, body machine.Ref) error {
-	first, some := p.m.Open()
+	first, last, some := p.m.Open()
+	for some && !h.tx.SameSegment(first, last) { // a record that sealed a block was lost
+		h.tx.WriteAs(p.unit)
+		p.m.SealFirst(&h.eff)
+		h.changed(p)
+		first, last, some = p.m.Open()
+	}
 	if !some || h.tx.SameSegment(first, body) && !p.m.MustSeal(body.Size) {
 		return nil
 	}

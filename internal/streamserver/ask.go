@@ -28,6 +28,10 @@ type answer struct {
 	err     error
 }
 
+// keptBatches is for how many batches a reader that waits has space. As many come at once
+// while it keeps up.
+const keptBatches = 32
+
 // post asks the engine for the next events. A question whose caller did not wait for the
 // answer is not asked again: the next caller gets it.
 func (r *Reader) post(maxBytes int) error {
@@ -37,6 +41,7 @@ func (r *Reader) post(maxBytes int) error {
 	if r.asked || r.ready {
 		return nil
 	}
+	r.fetch.release()
 	r.question = question{next: r.fetch.next, maxBytes: max(maxBytes, 1), events: r.fetch.events, bytes: r.fetch.bytes}
 	r.fetch.events, r.fetch.bytes = 0, 0
 	if err := r.hub.SubmitReserved((*asking)(r)); err != nil {
@@ -54,12 +59,17 @@ func (r *Reader) ask(ctx context.Context, maxBytes int) error {
 	}
 	select {
 	case <-r.answered:
-		r.asked = false
-		r.ready = r.answer.err == nil
-		return r.answer.err
+		return r.take()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// take takes over the answer, which is the reader's from now on.
+func (r *Reader) take() error {
+	r.asked, r.ready = false, r.answer.err == nil
+	r.fetch.end, r.fetch.endAt = r.answer.end, r.answer.endAt
+	return r.answer.err
 }
 
 // deliver gives the answer to the reader.
@@ -94,6 +104,9 @@ func (q *asking) Apply(tx *engine.Tx) {
 	p.out.add(tx.Now(), r.question.events, r.question.bytes)
 	r.seen = r.question.next
 	if !r.find() {
+		if cap(r.answer.batches) > keptBatches {
+			r.answer.batches = nil
+		}
 		p.waiting = append(p.waiting, r)
 		return
 	}

@@ -3,6 +3,8 @@
 package streamserver
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/triagemq/triagemq/internal/stream"
@@ -16,8 +18,8 @@ type Damage struct {
 	Err       error
 }
 
-// maxDamages is how many damages are remembered, so that each is reported once however
-// many readers meet it. When there are more they are forgotten.
+// maxDamages is how many ranges of damaged events are remembered, so that each event is
+// reported once however many readers meet it. When there are more they are forgotten.
 const maxDamages = 4096
 
 // damages reports what cannot be read. It may be used from any goroutine.
@@ -25,32 +27,39 @@ type damages struct {
 	report func(Damage)
 
 	mu    sync.Mutex
-	known map[place]bool // guarded by mu
+	known map[int][]span // guarded by mu; by partition, ascending and apart from each other
+	spans int            // guarded by mu; in known
 }
 
-// place is where a damage begins.
-type place struct {
-	partition int
-	first     stream.SeqNo
-}
+// span is events up to end, without it.
+type span struct{ first, end stream.SeqNo }
 
-// add reports a damage that is new.
+// add reports the events of a damage that are new.
 func (d *damages) add(x Damage) {
-	if d.report != nil && d.first(place{x.Partition, x.First}) {
+	if d.report == nil {
+		return
+	}
+	if x.Count = d.learn(x.Partition, span{x.First, x.First + stream.SeqNo(x.Count)}); x.Count > 0 {
 		d.report(x)
 	}
 }
 
-// first reports whether a place was not known.
-func (d *damages) first(at place) bool {
+// learn remembers events and returns how many of them were not known.
+func (d *damages) learn(partition int, s span) (fresh int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known[at] {
-		return false
+	if d.known == nil || d.spans >= maxDamages {
+		d.known, d.spans = make(map[int][]span), 0
 	}
-	if d.known == nil || len(d.known) >= maxDamages {
-		d.known = make(map[place]bool)
+	known := d.known[partition]
+	from, _ := slices.BinarySearchFunc(known, s.first, func(k span, at stream.SeqNo) int { return cmp.Compare(k.end, at) })
+	fresh = int64(s.end - s.first)
+	to := from
+	for ; to < len(known) && known[to].first <= s.end; to++ { // they overlap or touch
+		fresh -= int64(max(0, min(known[to].end, s.end)-max(known[to].first, s.first)))
+		s = span{min(known[to].first, s.first), max(known[to].end, s.end)}
 	}
-	d.known[at] = true
-	return true
+	d.known[partition] = slices.Replace(known, from, to, s)
+	d.spans += len(d.known[partition]) - len(known)
+	return fresh
 }

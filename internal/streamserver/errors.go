@@ -29,8 +29,6 @@ var (
 var (
 	// ErrDiskFull means that there is no space for anything new.
 	ErrDiskFull = engine.ErrDiskFull
-	// ErrTooLarge means that a batch does not fit into the journal.
-	ErrTooLarge = engine.ErrTooLarge
 	// ErrOutOfOrder means that the sequence number of a producer is neither the next one
 	// nor that of a batch it sent shortly before.
 	ErrOutOfOrder = stream.ErrOutOfOrder
@@ -50,9 +48,6 @@ var (
 	ErrReaders = errors.New("streamserver: too many readers")
 	// ErrClosed means that the reader was closed.
 	ErrClosed = errors.New("streamserver: reader is closed")
-	// ErrPosition means that a reader would begin behind the end of its partition. What
-	// is returned is a PositionError.
-	ErrPosition = errors.New("streamserver: start is behind the end of the partition")
 )
 
 // EpochError says which reader excludes another. Its text is that of the service, since
@@ -99,12 +94,9 @@ func (e *ReadersError) Error() string {
 func (e *ReadersError) Unwrap() error { return ErrReaders }
 
 // PositionError refuses a reader that would begin behind the end of the partition: its
-// position is of another hub, and events would be missed in silence. It unwraps to
-// ErrPosition.
+// position is of another hub, and events would be missed in silence.
 type PositionError struct{ Asked, Last stream.SeqNo }
 
 func (e *PositionError) Error() string {
 	return fmt.Sprintf("The supplied sequence number '%d' is invalid. The last sequence number in the system is '%d'", e.Asked, e.Last)
 }
-
-func (e *PositionError) Unwrap() error { return ErrPosition }

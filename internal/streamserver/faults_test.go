@@ -96,6 +96,26 @@ func TestADamagedBatchIsLeftOut(t *testing.T) {
 	}
 }
 
+// Much damage is said once, too.
+func TestMuchDamageIsSaidOnce(t *testing.T) {
+	var said int64
+	d := damages{report: func(x Damage) { said += x.Count }}
+	for range 3 {
+		for i := range stream.SeqNo(10_000) {
+			d.add(Damage{Partition: 1, First: 10 * i, Count: 10})
+			d.add(Damage{Partition: 2, First: 20 * (i % 1000), Count: 10})
+		}
+	}
+	if said != 100_000+10_000 {
+		t.Errorf("%d events are said to be damaged", said)
+	}
+	d.add(Damage{Partition: 2, First: 15, Count: 10}) // five of them are new
+	d.add(Damage{Partition: 2, First: 0, Count: 50})  // and fifteen
+	if said != 110_000+5+15 {
+		t.Errorf("%d events are said to be damaged", said)
+	}
+}
+
 func TestADamagedIndexLosesItsBlock(t *testing.T) {
 	r, blocks := twoBlocks(t)
 	r.damage(blocks[0].Index)

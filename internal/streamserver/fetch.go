@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/engine"
@@ -15,10 +16,11 @@ import (
 	"github.com/triagemq/triagemq/internal/stream"
 )
 
-// fetch is what a reader reads with, on its own goroutine. Its slices are used again and
-// again.
+// fetch is how far a reader is, and what it reads with, on its own goroutine.
 type fetch struct {
-	next stream.SeqNo // the next event that was not returned
+	next  stream.SeqNo // the next event that was not returned
+	end   stream.SeqNo // of the partition, as of the last answer
+	endAt int64        // see answer
 	// since leaves out batches before a time, in milliseconds, up to an event. It is where
 	// the partition ended when the reader was opened: a start is a position, not a filter.
 	since      int64
@@ -26,23 +28,51 @@ type fetch struct {
 
 	block stream.Block   // whose batches are in index
 	index []stream.Batch // of a sealed block
-	raw   []byte         // of an index, as it is stored
 	freed machine.Ref    // a body or index that was freed when it was read last
 
 	events uint64 // what was returned since the last question
 	bytes  uint64
 
+	*buffers // while it reads, and until the next call; nil while it waits
+}
+
+// buffers are what reading needs. Readers that wait have none, so that thousands of them at
+// the end of their partitions cost little.
+type buffers struct {
+	raw    []byte         // of an index, as it is stored
 	chosen []stream.Batch // those that are read
 	reads  []journal.Read
 	bodies []byte // space for all of them, unless the caller gives it
 	out    []Batch
 }
 
+var spareBuffers = sync.Pool{New: func() any { return new(buffers) }}
+
+// acquire sees to it that there are buffers.
+func (f *fetch) acquire() {
+	if f.buffers == nil {
+		f.buffers = spareBuffers.Get().(*buffers)
+	}
+}
+
+// release gives the buffers back. What was returned is not valid any more.
+func (f *fetch) release() {
+	if b := f.buffers; b != nil {
+		clear(b.reads) // some of it may be the caller's
+		clear(b.out)
+		f.buffers = nil
+		spareBuffers.Put(b)
+	}
+}
+
 // load reads the batches of an answer. It returns none if they are to be asked for again,
 // or are lost.
 func (r *Reader) load(ctx context.Context, maxBytes int) ([]Batch, error) {
 	f, batches := &r.fetch, r.answer.batches
-	if r.answer.sealed {
+	f.acquire()
+	if !r.answer.sealed {
+		f.block, f.index = stream.Block{}, nil
+	} else {
 		var err error
 		if batches, err = r.loadIndex(ctx); batches == nil {
 			return nil, err
@@ -66,6 +96,12 @@ func (r *Reader) loadIndex(ctx context.Context) ([]stream.Batch, error) {
 		return f.index, nil
 	}
 	f.block = stream.Block{}
+	if b, alone := block.Alone(); alone {
+		f.index = append(f.index[:0], b)
+		f.block = block
+		return f.index, nil
+	}
+	f.acquire()
 	read := []journal.Read{{At: journal.Position(block.Index.At), Buf: slices.Grow(f.raw[:0], journal.RecordSize(int(block.Index.Size)+1))}}
 	r.hub.Read(ctx, read)
 	f.raw = read[0].Buf
@@ -75,7 +111,7 @@ func (r *Reader) loadIndex(ctx context.Context) ([]stream.Batch, error) {
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			f.raw = nil // the journal may be writing to it
+			f.buffers = nil // the journal may be writing to it
 			return nil, context.Cause(ctx)
 		}
 		return nil, f.unreadable(r, block.Index, block.First, block.End, fmt.Errorf("index: %w", err))
@@ -141,7 +177,7 @@ func (r *Reader) collect(ctx context.Context) ([]Batch, error) {
 			err = fmt.Errorf("%w: %d bytes instead of %d", journal.ErrCorrupt, len(raw), b.Body.Size)
 		}
 		if err != nil && ctx.Err() != nil {
-			f.bodies = nil // the journal may be writing to it
+			f.buffers = nil // the journal may be writing to it
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {

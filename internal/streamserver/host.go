@@ -63,10 +63,10 @@ func (h *host) replayed(in *machine.Reader) (*partition, error) {
 // ReplayMark implements [engine.Host].
 func (h *host) ReplayMark(uint64) {}
 
-// ReplayMissing implements [engine.Host]: the partition is made anew.
-func (h *host) ReplayMissing(unit uint64) {
+// ReplayMissing implements [engine.Host]: a partition is all that its number says.
+func (h *host) ReplayMissing(unit uint64, r *engine.Recovery) {
 	if unit >= firstUnit && unit < firstUnit+maxPartitions {
-		h.set.Partitions = max(h.set.Partitions, int(unit-firstUnit)+1)
+		r.AddPart(h.hub().newPartition(int(unit - firstUnit)).unit)
 	}
 }
 
@@ -79,6 +79,9 @@ func (h *host) Recovered() error {
 			continue
 		}
 		p.end, p.endAt = p.m.Next(), millis(p.m.Latest())
+		if n := p.m.Missing(); n > 0 {
+			h.lost = append(h.lost, Loss{p.number, int64(n)})
+		}
 	}
 	h.set.Partitions = max(h.set.Partitions, len(h.partitions))
 	return nil

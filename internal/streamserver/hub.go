@@ -42,6 +42,8 @@ type Options struct {
 	// SnapshotAfter is how many bytes are written at least between two snapshots; default,
 	// and at most, a segment of the journal.
 	SnapshotAfter uint64
+	// SnapshotStep is how many blocks one step of a snapshot visits; default 2,000.
+	SnapshotStep int
 	// Go runs work of the engine beside its goroutine. Default: on a goroutine that Run
 	// waits for. A caller that steps a hub by hand decides here when it runs.
 	Go func(s journal.Shard, work func())
@@ -59,6 +61,7 @@ func (o Options) engine() engine.Options {
 	return engine.Options{
 		Mailbox:       o.Mailbox,
 		SnapshotAfter: o.SnapshotAfter,
+		SnapshotStep:  o.SnapshotStep,
 		BodiesStay:    true,
 		Go:            o.Go,
 		Clock:         o.Clock,
@@ -67,7 +70,7 @@ func (o Options) engine() engine.Options {
 }
 
 // Hub is one event hub on an engine of its own. All its methods may be called from any
-// goroutine. Of its fields, the engine's goroutine owns all but damages.
+// goroutine. Of its fields, the engine's goroutine owns all but damages and lost.
 type Hub struct {
 	*engine.Engine
 	tx  *engine.Tx
@@ -79,6 +82,8 @@ type Hub struct {
 	touched    []*partition // appended to in the open group
 	ends       engine.Held[end]
 	answers    engine.Held[*Reader]
+
+	lost []Loss // set by Open
 
 	storing  storing
 	fullTick time.Time // when expired events were last looked for on a full disk
@@ -103,22 +108,30 @@ func Open(ctx context.Context, j journal.Journal, shard journal.Shard, set Setti
 	return h, nil
 }
 
+// Loss says that events of a partition are lost: a repair of the journal has dropped the
+// records of them.
+type Loss struct {
+	Partition int
+	Events    int64 // about so many
+}
+
+// Lost returns what was lost when the hub was opened, and how many records a repair had
+// dropped. Events whose bodies only are lost are reported when they are read: see Damage.
+func (h *Hub) Lost() (records uint64, losses []Loss) { return h.Losses().Records, h.lost }
+
 // Configure changes the settings and returns when that is durable. Partitions may be
 // added, never removed.
 func (h *Hub) Configure(ctx context.Context, set Settings) error {
+	return h.do(ctx, func(*engine.Tx) error { return h.configure(set) })
+}
+
+func (h *Hub) configure(set Settings) error {
 	if err := set.check(); err != nil {
 		return err
 	}
-	return h.do(ctx, func(tx *engine.Tx) error {
-		if n := len(h.partitions); set.Partitions < n {
-			return fmt.Errorf("%w: %d partitions are fewer than the %d that there are", errSettings, set.Partitions, n)
-		}
-		h.configure(set)
-		return nil
-	})
-}
-
-func (h *Hub) configure(set Settings) {
+	if n := len(h.partitions); set.Partitions < n {
+		return fmt.Errorf("%w: %d partitions are fewer than the %d that there are", errSettings, set.Partitions, n)
+	}
 	h.set = set
 	h.missing = true
 	h.addPartitions()
@@ -126,34 +139,40 @@ func (h *Hub) configure(set Settings) {
 		p.m.Retain(set.retention())
 		h.tick(p)
 	}
+	return nil
 }
 
-// do has fn run on the engine's goroutine and returns its error when everything that it
-// did, and has seen, is durable.
+// post has fn run on the engine's goroutine; done gets its error when everything that it
+// did, and has seen, is durable. The callers that wait bound how many there are.
+func (h *Hub) post(fn func(tx *engine.Tx) error, done func(error)) error {
+	return h.SubmitReserved(&task{fn, done})
+}
+
+// do is post for a caller that waits.
 func (h *Hub) do(ctx context.Context, fn func(tx *engine.Tx) error) error {
-	t := &task{fn: fn, done: make(chan error, 1)}
-	if err := h.SubmitReserved(t); err != nil {
+	done := make(chan error, 1)
+	if err := h.post(fn, func(err error) { done <- err }); err != nil {
 		return err
 	}
 	select {
-	case err := <-t.done:
+	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// task is a command made of a function, for what is not on the hot path.
+// task is a command made of functions, for what is not on the hot path.
 type task struct {
 	fn   func(tx *engine.Tx) error
-	done chan error
+	done func(error)
 }
 
 // Apply implements [engine.Command].
 func (t *task) Apply(tx *engine.Tx) { tx.Reply(t, t.fn(tx)) }
 
 // Fail implements [engine.Command].
-func (t *task) Fail(err error) { t.done <- err }
+func (t *task) Fail(err error) { t.done(err) }
 
 // Reply implements [engine.Replier].
-func (t *task) Reply(err error) { t.done <- err }
+func (t *task) Reply(err error) { t.done(err) }

@@ -154,12 +154,18 @@ func TestWaitHoldsNoBodies(t *testing.T) {
 	if _, err := run(r, func() (int, error) { return 0, x.Wait(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
-	if x.fetch.bodies != nil || x.Position() != 0 {
-		t.Errorf("%d bytes are held, position %d", len(x.fetch.bodies), x.Position())
+	if x.fetch.buffers != nil || x.Position() != 0 {
+		t.Errorf("buffers %v, position %d", x.fetch.buffers, x.Position())
 	}
 	before := r.h.Posted()
 	got, err := x.Next(t.Context(), 1<<20) // would not return if it waited for the engine
 	if err != nil || len(got) != 1 || x.Position() != 3 || r.h.Posted() != before {
 		t.Errorf("%v, %v, position %d", got, err, x.Position())
+	}
+	if x.fetch.buffers == nil {
+		t.Error("it reads without buffers")
+	}
+	if got, err := r.next(x, 100); len(got) > 0 || err != nil || x.fetch.buffers != nil {
+		t.Errorf("%v, %v, buffers %v of a reader that waits", got, err, x.fetch.buffers)
 	}
 }

@@ -16,27 +16,31 @@ type Producer = stream.Producer
 // OpenProducer begins an idempotent producer. What is asked may be nil, and a negative
 // number in it is none; what is missing is assigned. The result has the number of the
 // last event that the producer has published: its next one is one higher.
-func (h *Hub) OpenProducer(ctx context.Context, partition int, asked *Producer) (got Producer, err error) {
-	want := Producer{ID: -1, Epoch: -1, Seq: -1}
-	if asked != nil {
-		want = *asked
-	}
+func (h *Hub) OpenProducer(ctx context.Context, partition int, asked *Producer) (Producer, error) {
 	var opened Producer
-	err = h.do(ctx, func(tx *engine.Tx) error {
-		p, err := h.partition(partition)
-		if err != nil {
-			return err
-		}
-		if tx.Full() {
-			return ErrDiskFull
-		}
-		tx.WriteAs(p.unit)
-		opened, err = p.m.OpenProducer(want, &h.eff)
-		h.changed(p)
+	err := h.do(ctx, func(tx *engine.Tx) (err error) {
+		opened, err = h.openProducer(tx, partition, asked)
 		return err
 	})
 	if err != nil {
 		return Producer{}, err
 	}
 	return opened, nil
+}
+
+func (h *Hub) openProducer(tx *engine.Tx, partition int, asked *Producer) (Producer, error) {
+	p, err := h.partition(partition)
+	if err != nil {
+		return Producer{}, err
+	}
+	if tx.Full() {
+		return Producer{}, ErrDiskFull
+	}
+	if asked == nil {
+		asked = &Producer{ID: -1, Epoch: -1, Seq: -1}
+	}
+	tx.WriteAs(p.unit)
+	got, err := p.m.OpenProducer(*asked, &h.eff)
+	h.changed(p)
+	return got, err
 }

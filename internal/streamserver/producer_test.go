@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/stream"
 )
 
@@ -126,7 +127,7 @@ func TestAppendIsRefused(t *testing.T) {
 		"no such partition": {Append{Partition: 2, Count: 1, Raw: []byte("x")}, ErrPartition},
 		"negative":          {Append{Partition: -1, Count: 1, Raw: []byte("x")}, ErrPartition},
 		"no events":         {Append{Raw: []byte("x")}, errCount},
-		"too large":         {Append{Count: 1, Raw: make([]byte, 2*segmentSize)}, ErrTooLarge},
+		"too large":         {Append{Count: 1, Raw: make([]byte, 2*segmentSize)}, engine.ErrTooLarge},
 		"unknown producer":  {Append{Count: 1, Raw: []byte("x"), Producer: &Producer{ID: 4}}, ErrOutOfOrder},
 	} {
 		if _, err := r.try(&c.a); !errors.Is(err, c.want) {

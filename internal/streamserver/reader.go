@@ -4,6 +4,7 @@ package streamserver
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +20,9 @@ type ReaderOptions struct {
 	Epoch     *int64 // nil is none
 	From      stream.Start
 	// Ended is called once if the reader ends by itself: another has stolen it, or the
-	// hub is gone. It is called on the engine's goroutine and must not block. If Close
-	// comes first it is never called; nil is none.
+	// hub is gone. It is called on the engine's goroutine and must not block, and may be
+	// called before OpenReader has returned. If Close comes first it is never called; nil
+	// is none.
 	Ended func(error)
 	// Space returns n bytes for what Next is about to read. They are the reader's until
 	// the next call of Next or Space; if Next fails, they stay the reader's. So a caller can
@@ -71,16 +73,20 @@ type Batch struct {
 // OpenReader begins to read. An EpochError, a ReadersError or a PositionError says why it
 // cannot.
 func (h *Hub) OpenReader(ctx context.Context, o ReaderOptions) (*Reader, error) {
-	r := &Reader{hub: h, opts: o, answered: make(chan struct{}, 1)}
-	if o.Epoch != nil {
-		epoch := *o.Epoch
-		r.opts.Epoch = &epoch
-	}
-	if err := h.do(ctx, func(tx *engine.Tx) error { return r.open(tx) }); err != nil {
+	r := h.newReader(o)
+	if err := h.do(ctx, r.open); err != nil {
 		r.Close() // it may be opened still
 		return nil, err
 	}
 	return r, nil
+}
+
+func (h *Hub) newReader(o ReaderOptions) *Reader {
+	if o.Epoch != nil {
+		epoch := *o.Epoch
+		o.Epoch = &epoch
+	}
+	return &Reader{hub: h, opts: o, answered: make(chan struct{}, 1)}
 }
 
 // open finds the position of the reader and adds it to its group.
@@ -101,7 +107,7 @@ func (r *Reader) open(tx *engine.Tx) error {
 	p.join(r)
 	r.p, r.seen, r.sinceAt = p, from, tx.Now()
 	r.fetch.next, r.fetch.since, r.fetch.sinceUntil = from, since, p.end
-	r.answer.end, r.answer.endAt = p.end, p.endAt
+	r.fetch.end, r.fetch.endAt = p.end, p.endAt
 	return nil
 }
 
@@ -133,13 +139,27 @@ func (r *Reader) Next(ctx context.Context, maxBytes int) ([]Batch, error) {
 	}
 }
 
-// End returns the last durable event of the partition, as of the last call of Next, and
-// when it was enqueued. Without any it is -1.
+// End returns the last durable event of the partition, as of the last call of Next or
+// Wait, and when it was enqueued. Without any it is -1.
 func (r *Reader) End() (last stream.SeqNo, at time.Time) {
-	if r.answer.endAt == 0 {
-		return r.answer.end - 1, time.Time{}
+	if r.fetch.endAt == 0 {
+		return r.fetch.end - 1, time.Time{}
 	}
-	return r.answer.end - 1, time.UnixMilli(r.answer.endAt)
+	return r.fetch.end - 1, time.UnixMilli(r.fetch.endAt)
+}
+
+// AtEnd reports whether the reader waits for events that are yet to come: it has got all
+// others, or they are lost. It may be called from any goroutine.
+func (r *Reader) AtEnd(ctx context.Context) (bool, error) {
+	var waits bool
+	err := r.hub.do(ctx, func(*engine.Tx) error {
+		waits = slices.Contains(r.p.waiting, r)
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	return waits, nil
 }
 
 // Close ends the reader. A call of Next or Wait that waits returns ErrClosed. It does not

@@ -32,7 +32,7 @@ func (l *Link) SendSettled(ps Payloads, from int) (sent int, err error) {
 	s, m := l.session, l.session.m
 	head := &m.scratch.settled
 	head.init(s.channel, l.handle)
-	at := 0
+	at, grows := 0, false
 	if from > 0 {
 		at = ps.Ends[from-1]
 	}
@@ -57,11 +57,15 @@ func (l *Link) SendSettled(ps Payloads, from int) (sent int, err error) {
 			}
 			continue
 		}
+		grows = grows || s.sent.full()
 		m.out.bytes = head.append(m.out.bytes, s.sent.skip(), payload)
 		l.count++
 		l.credit--
 		s.nextOut++
 		s.outWindow--
+	}
+	if grows {
+		s.weigh()
 	}
 	m.checkOutput()
 	return sent, err

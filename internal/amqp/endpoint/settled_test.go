@@ -159,3 +159,18 @@ func BenchmarkSendSettled(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/transfer")
 }
+
+// Behind a delivery that is not settled, the ids of settled ones take memory too.
+func TestSettledDeliveriesAreWeighed(t *testing.T) {
+	m, app := trackedPeer(t, 1000)
+	if err := app.sender.Send(Outgoing{Tag: []byte{1}, Payload: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	sizes := make([]int, 60)
+	if n, err := app.sender.SendSettled(payloadsOf(sizes...), 0); n != 60 || err != nil {
+		t.Fatalf("sent %d, %v", n, err)
+	}
+	if s := app.sender.session; m.mem.unsettled != s.sent.size() {
+		t.Errorf("%d bytes are counted, %d are held", m.mem.unsettled, s.sent.size())
+	}
+}

@@ -22,6 +22,9 @@ type Logs interface {
 	Create(ctx context.Context, log string, set streamserver.Settings) error
 	// Configure changes the settings of a log. Partitions are never removed.
 	Configure(ctx context.Context, log string, set streamserver.Settings) error
+	// Condemn makes it durable that a log goes with its definition, should a crash come
+	// before Remove.
+	Condemn(log string) error
 	// Remove ends a log and deletes its events.
 	Remove(ctx context.Context, log string) error
 }
@@ -150,10 +153,16 @@ func (c *Catalog) DeleteHub(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
+		log := n.Definition().Log
+		if c.logs != nil {
+			if err := c.logs.Condemn(log); err != nil { // on a full disk, which this is to help
+				c.log.Warn("events of a hub that is being deleted stay on disk if the broker is killed now", "entity", n.Path, "err", err)
+			}
+		}
 		if err := c.remove(n); err != nil {
 			return err
 		}
-		c.removeLog(ctx, n.Path, n.Definition().Log)
+		c.removeLog(ctx, n.Path, log)
 		return nil
 	})
 }

@@ -27,6 +27,7 @@ type fakeLogs struct {
 	fail error                            // of each method
 
 	configuring func() // called by Configure; nil is nothing
+	condemning  func() // called by Condemn; nil is nothing
 }
 
 func newFakeLogs() *fakeLogs { return &fakeLogs{logs: map[string]streamserver.Settings{}} }
@@ -51,6 +52,13 @@ func (f *fakeLogs) Configure(_ context.Context, log string, set streamserver.Set
 	}
 	if f.fail == nil {
 		f.logs[log] = set
+	}
+	return f.fail
+}
+
+func (f *fakeLogs) Condemn(string) error {
+	if f.condemning != nil {
+		f.condemning()
 	}
 	return f.fail
 }
@@ -84,6 +92,23 @@ func names(gs []entity.ConsumerGroup) []string {
 		ns = append(ns, g.Name)
 	}
 	return ns
+}
+
+// The log of a hub that is deleted is marked while the hub is there: a crash after that
+// leaves no events that no hub has.
+func TestLogIsCondemnedBeforeTheHubIsDeleted(t *testing.T) {
+	logs := newFakeLogs()
+	c := startWith(t, logs)
+	c.hub(t, entity.Hub{Name: "clicks"})
+	calls := 0
+	logs.condemning = func() {
+		if calls++; c.Entity("clicks") == nil || len(logs.all()) != 1 {
+			t.Error("the hub or its log is gone already")
+		}
+	}
+	if err := c.DeleteHub(t.Context(), "clicks"); err != nil || calls != 1 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
 }
 
 func TestHubLifecycle(t *testing.T) {

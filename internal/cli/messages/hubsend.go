@@ -5,7 +5,6 @@ package messages
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/triagemq/triagemq/client"
 	"github.com/triagemq/triagemq/internal/cli"
 )
 
@@ -28,7 +27,7 @@ order. Without a key, each batch goes to the next partition.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to := args[0]
 			if partition != "" {
-				to = client.Partition(to, partition)
+				to += "/Partitions/" + partition
 			}
 			return f.run(cmd.Context(), to)
 		},

@@ -54,7 +54,7 @@ With --wait the exit code is 1 if no event came.`,
 	})
 	f.Target = t
 	fs := cmd.Flags()
-	fs.StringVar(&f.group, "group", client.DefaultGroup, "consumer `group` to read as")
+	fs.StringVar(&f.group, "group", entity.DefaultGroup, "consumer `group` to read as")
 	fs.StringSliceVar(&f.partitions, "partition", nil, "`number` of a partition; may be repeated (default all)")
 	fs.StringVar(&f.from, "from", "latest", "where to begin: latest, earliest, a `time`, how long ago, or the number of an event")
 	fs.IntVarP(&f.count, "count", "n", 0, "how many to show; 0 is all that come")
@@ -75,7 +75,7 @@ func (f *tailFlags) run(ctx context.Context, hub string) error {
 	if f.count < 0 || f.wait < 0 {
 		return cli.Usage(errors.New("--count and --wait must not be negative"))
 	}
-	start, err := f.start(time.Now())
+	options, err := f.options(time.Now())
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (f *tailFlags) run(ctx context.Context, hub string) error {
 	defer stop()
 	events := make(chan arrived)
 	for _, p := range f.partitions {
-		r, err := c.OpenEventReader(ctx, hub, p, &client.EventReaderOptions{Group: f.group, Start: start})
+		r, err := c.OpenEventReader(ctx, hub, p, options)
 		if err != nil {
 			return adviseHub(err)
 		}
@@ -152,25 +152,32 @@ func (f *tailFlags) show(ctx context.Context, from <-chan arrived) (shown int, e
 	}
 }
 
-// start reads --from.
-func (f *tailFlags) start(now time.Time) (client.EventStart, error) {
+// options reads --group and --from.
+func (f *tailFlags) options(now time.Time) (*client.EventReaderOptions, error) {
+	o := &client.EventReaderOptions{Group: f.group}
 	switch strings.ToLower(f.from) {
 	case "latest":
-		return client.Latest(), nil
-	case "earliest", "oldest":
-		return client.Earliest(), nil
+		o.Latest = true
+		return o, nil
+	case "earliest":
+		return o, nil
 	}
 	if n, err := strconv.ParseInt(f.from, 10, 64); err == nil {
-		return client.AfterEvent(client.SeqNo(n)), nil
+		after := client.SeqNo(n)
+		o.After = &after
+		return o, nil
 	}
 	if d, err := entity.ParseDuration(f.from); err == nil {
-		return client.FromTime(now.Add(-d.Std())), nil
+		o.Since = now.Add(-d.Std())
+		return o, nil
 	}
-	if at, err := time.Parse(time.RFC3339, f.from); err == nil {
-		return client.FromTime(at), nil
+	at, err := time.Parse(time.RFC3339, f.from)
+	if err != nil {
+		return nil, cli.Usage(fmt.Errorf("--from %q is neither latest nor earliest, nor a time such as 2026-01-31T12:00:00Z, "+
+			"nor how long ago such as 10m, nor the number of an event", f.from))
 	}
-	return client.EventStart{}, cli.Usage(fmt.Errorf("--from %q is neither latest nor earliest, nor a time such as 2026-01-31T12:00:00Z, "+
-		"nor how long ago such as 10m, nor the number of an event", f.from))
+	o.Since = at
+	return o, nil
 }
 
 // shownEvent is an event as programs are shown it.
@@ -216,7 +223,7 @@ func adviseHub(err error) error {
 	switch {
 	case errors.Is(err, client.ErrNotFound):
 		return cli.WithAdvice(err, "`triagemq hub list` shows what there is, `triagemq hub show NAME` its groups; `triagemq hub create NAME` makes a hub")
-	case errors.Is(err, client.ErrStolen), errors.Is(err, client.ErrQuota):
+	case errors.Is(err, client.ErrNotAllowed), errors.Is(err, client.ErrQuota): // an owner, or too many others
 		return cli.WithAdvice(err, "make a group for yourself with `triagemq group create HUB NAME`, and name it with --group")
 	}
 	return cli.Advise(err)

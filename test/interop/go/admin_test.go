@@ -44,7 +44,7 @@ func wantStatus(t *testing.T, what string, err error, status int, fragment strin
 }
 
 func TestAdminQueues(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	rules := []admin.AuthorizationRule{{
 		AccessRights: []admin.AccessRight{admin.AccessRightSend, admin.AccessRightListen},
 		KeyName:      ptr("workers"), PrimaryKey: ptr("cHJpbWFyeQ=="), SecondaryKey: ptr("c2Vjb25kYXJ5"),
@@ -121,7 +121,7 @@ func show(v reflect.Value) any {
 }
 
 func TestAdminPartitionedSizes(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	q, err := c.CreateQueue(ctx, "admin-partitioned", &admin.CreateQueueOptions{
 		Properties: &admin.QueueProperties{EnablePartitioning: ptr(true), MaxSizeInMegabytes: ptr(int32(1024))}})
 	if err != nil || *q.MaxSizeInMegabytes != 16*1024 {
@@ -144,7 +144,7 @@ func TestAdminPartitionedSizes(t *testing.T) {
 // A partitioned queue has 16 partitions of the requested size, also of the
 // largest, and an update without a size keeps it.
 func TestAdminPartitionedSizesOfAllKinds(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	for _, tt := range []struct {
 		name  string
 		asked *int32
@@ -170,7 +170,7 @@ func TestAdminPartitionedSizesOfAllKinds(t *testing.T) {
 // A subscription has a time of access from the beginning: that of its creation. A queue
 // and a topic have none before they are used.
 func TestAdminSubscriptionsHaveATimeOfAccess(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	if _, err := c.CreateTopic(ctx, "admin-accessed", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestAdminSubscriptionsHaveATimeOfAccess(t *testing.T) {
 // The error for an absent entity has the spelling of the caller, and
 // /Subscriptions/.
 func TestNotFoundKeepsTheSpelling(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	if _, err := c.CreateTopic(ctx, "admin-spelling", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestNotFoundKeepsTheSpelling(t *testing.T) {
 	_, err = c.DeleteRule(ctx, "Admin-Spelling", "No-Such-Sub", "No-Such-Rule", nil)
 	wantStatus(t, "delete a rule", err, http.StatusNotFound, "Admin-Spelling/Subscriptions/No-Such-Sub")
 
-	client := connect(t, shared.connection())
+	client := connect(t, shared.Connection())
 	r, err := client.NewReceiverForSubscription("Admin-Spelling", "No-Such-Sub", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -229,11 +229,11 @@ func TestNotFoundKeepsTheSpelling(t *testing.T) {
 // not manage", as from the cloud: except for a request that creates one, and
 // for the subscriptions of a topic. A caller without a key gets neither.
 func TestAdminNotFoundComesBeforeRights(t *testing.T) {
-	ctx, root := deadline(t), administer(t, shared.secureConnection())
+	ctx, root := deadline(t), administer(t, shared.SecureConnection())
 	if _, err := root.CreateTopic(ctx, "admin-known", nil); err != nil {
 		t.Fatal(err)
 	}
-	listen := administer(t, fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=ListenOnly;SharedAccessKey=bGlzdGVuLW9ubHkta2V5", shared.port))
+	listen := administer(t, fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=ListenOnly;SharedAccessKey=bGlzdGVuLW9ubHkta2V5", shared.Port))
 	if q, err := listen.GetQueue(ctx, "admin-unknown", nil); q != nil || err != nil {
 		t.Errorf("get a queue: %v, %v, want nil, which is how the client reports 404", q, err)
 	}
@@ -253,19 +253,19 @@ func TestAdminNotFoundComesBeforeRights(t *testing.T) {
 	wantStatus(t, "create a queue", err, http.StatusUnauthorized, "Manage,EntityWrite")
 	_, err = listen.GetTopic(ctx, "admin-known", nil)
 	wantStatus(t, "get a topic", err, http.StatusUnauthorized, "Manage,EntityRead")
-	forged := administer(t, fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=ListenOnly;SharedAccessKey=forged", shared.port))
+	forged := administer(t, fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=ListenOnly;SharedAccessKey=forged", shared.Port))
 	_, err = forged.GetQueue(ctx, "admin-unknown", nil)
 	wantStatus(t, "with a wrong key", err, http.StatusUnauthorized, "InvalidSignature")
 }
 
 func TestAdminForwarding(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	for _, name := range []string{"admin-target", "admin-graves"} {
 		if _, err := c.CreateQueue(ctx, name, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	absolute := "https://localhost:" + shared.port + "/admin-target"
+	absolute := "https://localhost:" + shared.Port + "/admin-target"
 	for name, to := range map[string]string{"admin-by-name": "admin-target", "admin-by-url": absolute} {
 		q, err := c.CreateQueue(ctx, name, &admin.CreateQueueOptions{
 			Properties: &admin.QueueProperties{ForwardTo: &to, ForwardDeadLetteredMessagesTo: ptr("admin-graves")}})
@@ -288,7 +288,7 @@ func TestAdminForwarding(t *testing.T) {
 }
 
 func TestAdminListsByPages(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	if _, err := c.CreateTopic(ctx, "admin-pages", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +349,7 @@ func TestAdminListsByPages(t *testing.T) {
 }
 
 func TestAdminTopicsAndSubscriptions(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	topic, err := c.CreateTopic(ctx, "admin/topic", &admin.CreateTopicOptions{Properties: &admin.TopicProperties{
 		DefaultMessageTimeToLive: ptr("PT3H"), RequiresDuplicateDetection: ptr(true), UserMetadata: ptr("mine"), SupportOrdering: ptr(false)}})
 	if err != nil {
@@ -403,7 +403,7 @@ func TestAdminTopicsAndSubscriptions(t *testing.T) {
 }
 
 func TestAdminRules(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	if _, err := c.CreateTopic(ctx, "admin-rules", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +480,7 @@ func TestAdminRules(t *testing.T) {
 }
 
 func TestAdminRuntimeCounts(t *testing.T) {
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	if _, err := c.CreateQueue(ctx, "admin-counts", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -529,14 +529,14 @@ func TestAdminRuntimeCounts(t *testing.T) {
 }
 
 func TestAdminNeedsTheRightToManage(t *testing.T) {
-	ctx, root := deadline(t), administer(t, shared.secureConnection())
+	ctx, root := deadline(t), administer(t, shared.SecureConnection())
 	_, err := root.CreateQueue(ctx, "admin-guarded", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{
 		AuthorizationRules: []admin.AuthorizationRule{{AccessRights: []admin.AccessRight{admin.AccessRightListen}, KeyName: ptr("reader"), PrimaryKey: ptr("reader key")}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	as := func(name, key string) *admin.Client {
-		return administer(t, fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=%s;SharedAccessKey=%s", shared.port, name, key))
+		return administer(t, fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=%s;SharedAccessKey=%s", shared.Port, name, key))
 	}
 	reader := as("reader", "reader key")
 	_, err = reader.GetQueue(ctx, "admin-guarded", nil)
@@ -572,7 +572,7 @@ func (token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acces
 }
 
 func TestAdminWithTokenCredential(t *testing.T) {
-	c, err := admin.NewClient("localhost:"+shared.port, token{}, nil)
+	c, err := admin.NewClient("localhost:"+shared.Port, token{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,18 +5,13 @@ package interop
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/triagemq/triagemq/test/interop/go/running"
 )
 
 // entities is what every broker of this suite starts with. Tests do not share
@@ -81,172 +76,11 @@ queues:
   - {name: site/nested}
 `
 
-// The credentials that --dev accepts on loopback: the emulators' well-known ones.
-const (
-	devKeyName = "RootManageSharedAccessKey"
-	devKey     = "SAS_KEY_VALUE"
-)
-
 // shared is the broker that most tests use. It is set by TestMain.
-var shared *broker
-
-// binary is the broker to run: what TRIAGEMQ_BINARY names, or what TestMain built.
-var binary string
+var shared *running.Broker
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) (code int) {
-	dir, err := os.MkdirTemp("", "triagemq-interop-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if code == 0 {
-			os.RemoveAll(dir)
-		} else {
-			fmt.Fprintln(os.Stderr, "the broker's log and data are kept in", dir)
-		}
-	}()
-	if binary = os.Getenv("TRIAGEMQ_BINARY"); binary == "" {
-		binary = filepath.Join(dir, "triagemq")
-		build := exec.Command("go", "build", "-o", binary, "./cmd/triagemq")
-		build.Dir = filepath.Join("..", "..", "..")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build the broker: %v\n%s", err, out)
-			return 1
-		}
-	}
-	shared, err = startBroker(filepath.Join(dir, "shared"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer shared.stop()
-	// Read when a TLS client first needs the system's roots, which is later.
-	os.Setenv("SSL_CERT_FILE", filepath.Join(shared.data, "tls", "ca.pem"))
-	return m.Run()
-}
-
-// broker is a running broker process.
-type broker struct {
-	data string
-	port string
-	log  string // where its output goes
-	cmd  *exec.Cmd
-}
-
-// startBroker starts a broker on a free port with its data below dir.
-func startBroker(dir string) (*broker, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "broker.yaml"), []byte(entities), 0o644); err != nil {
-		return nil, err
-	}
-	b := &broker{data: filepath.Join(dir, "data"), port: port, log: filepath.Join(dir, "broker.log")}
-	return b, b.start(filepath.Join(dir, "broker.yaml"))
-}
-
-// start runs the process and waits until it is ready.
-func (b *broker) start(config string) error {
-	log, err := os.OpenFile(b.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	b.cmd = exec.Command(binary, "serve", "--dev", "--data", b.data, "--config", config, "--listen", "127.0.0.1:"+b.port)
-	b.cmd.Stdout, b.cmd.Stderr = log, log
-	if err := b.cmd.Start(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := b.ready(ctx); err != nil {
-		b.kill()
-		text, _ := os.ReadFile(b.log)
-		return fmt.Errorf("broker does not get ready: %w\n%s", err, text)
-	}
-	return nil
-}
-
-func (b *broker) ready(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		resp, err := http.Get("http://127.0.0.1:" + b.port + "/readyz")
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
-		}
-	}
-}
-
-// kill ends the process as a crash would.
-func (b *broker) kill() {
-	_ = b.cmd.Process.Kill()
-	_ = b.cmd.Wait()
-}
-
-// stop ends the process politely.
-func (b *broker) stop() {
-	_ = b.cmd.Process.Signal(syscall.SIGTERM)
-	done := make(chan struct{})
-	go func() { defer close(done); _ = b.cmd.Wait() }()
-	select {
-	case <-done:
-	case <-time.After(15 * time.Second):
-		_ = b.cmd.Process.Kill()
-		<-done
-	}
-}
-
-// restart starts the process again, on the same port and data.
-func (b *broker) restart() error {
-	return b.start(filepath.Join(filepath.Dir(b.data), "broker.yaml"))
-}
-
-// ownBroker starts a broker for one test.
-func ownBroker(t *testing.T) *broker {
-	t.Helper()
-	b, err := startBroker(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.stop)
-	return b
-}
-
-// connection is the connection string for plain AMQP.
-func (b *broker) connection() string {
-	return b.connectionWith(devKeyName, devKey)
-}
-
-func (b *broker) connectionWith(name, key string) string {
-	return fmt.Sprintf("Endpoint=sb://127.0.0.1:%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true", b.port, name, key)
-}
-
-// secureConnection is the connection string for TLS. The certificate is for
-// localhost.
-func (b *broker) secureConnection() string {
-	return fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=%s;SharedAccessKey=%s", b.port, devKeyName, devKey)
+	running.Main(m, entities, func(b *running.Broker) { shared = b })
 }
 
 // connect makes a client that fails fast instead of retrying for minutes.
@@ -292,7 +126,7 @@ type queue struct {
 // open connects to a queue of the shared broker in peek-lock mode.
 func open(t *testing.T, name string) *queue {
 	t.Helper()
-	return openOn(t, connect(t, shared.connection()), name)
+	return openOn(t, connect(t, shared.Connection()), name)
 }
 
 func openOn(t *testing.T, c *azservicebus.Client, name string) *queue {

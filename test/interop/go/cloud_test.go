@@ -50,7 +50,7 @@ func TestDeferringCountsAsADelivery(t *testing.T) {
 	}
 	q.peeked(azservicebus.MessageStateDeferred)
 	q.empty()
-	rt, err := administer(t, shared.secureConnection()).GetQueueRuntimeProperties(q.ctx, q.name, nil)
+	rt, err := administer(t, shared.SecureConnection()).GetQueueRuntimeProperties(q.ctx, q.name, nil)
 	if err != nil || rt.ActiveMessageCount != 1 || rt.TotalMessageCount != 1 {
 		t.Errorf("counts %+v, %v, want one active message", rt, err)
 	}
@@ -157,7 +157,7 @@ func text[T any](p *T) string {
 // change.
 func TestForwardingToNothingIsRefused(t *testing.T) {
 	t.Parallel()
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	none := ptr("no-such-target")
 	if _, err := c.CreateTopic(ctx, "forward-topic", nil); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestForwardedMessagesShowTheirFirstNumber(t *testing.T) {
 // The statements of an action need nothing but white space between them.
 func TestActionWithoutSemicolons(t *testing.T) {
 	t.Parallel()
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	if _, err := c.CreateTopic(ctx, "action-topic", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestActionWithoutSemicolons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := connect(t, shared.connection())
+	client := connect(t, shared.Connection())
 	s, err := client.NewSender("action-topic", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestDeadLetterWithoutReason(t *testing.T) {
 // A queue or subscription that would never deliver a message is rejected.
 func TestMaxDeliveryCountOfZeroIsRefused(t *testing.T) {
 	t.Parallel()
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	_, err := c.CreateQueue(ctx, "no-deliveries", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{MaxDeliveryCount: ptr(int32(0))}})
 	wantStatus(t, "a queue", err, http.StatusBadRequest, "axDeliveryCount")
 	if _, err := c.CreateTopic(ctx, "no-deliveries-topic", nil); err != nil {
@@ -281,7 +281,7 @@ var packageName = regexp.MustCompile(`(?m)(^|: |')(access|broker|codec|entity|fi
 // Errors over AMQP and HTTP say nothing of the packages that they come from.
 func TestErrorsNameNoPackages(t *testing.T) {
 	t.Parallel()
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	if _, err := c.CreateTopic(ctx, "errors-topic", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestErrorsNameNoPackages(t *testing.T) {
 		DefaultRule: &admin.RuleProperties{Name: "r", Filter: &admin.SQLFilter{Expression: "a ="}},
 	}})
 	_, badQueue := c.CreateQueue(ctx, "errors", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{LockDuration: ptr("PT1H")}})
-	client := connect(t, shared.connection())
+	client := connect(t, shared.Connection())
 	send := func(to string, m *azservicebus.Message) error {
 		s, err := client.NewSender(to, nil)
 		if err != nil {
@@ -338,11 +338,11 @@ func TestLimitsOnProperties(t *testing.T) {
 // subscription is longer.
 func TestTimeToLiveOfTopics(t *testing.T) {
 	t.Parallel()
-	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	ctx, c := deadline(t), administer(t, shared.SecureConnection())
 	if _, err := c.CreateTopic(ctx, "short-lived-topic", &admin.CreateTopicOptions{Properties: &admin.TopicProperties{DefaultMessageTimeToLive: ptr("PT1H")}}); err != nil {
 		t.Fatal(err)
 	}
-	client := connect(t, shared.connection())
+	client := connect(t, shared.Connection())
 	want := map[string]time.Duration{"forever": time.Hour, "PT2H": time.Hour, "PT10M": 10 * time.Minute}
 	for ttl := range want {
 		p := &admin.SubscriptionProperties{DefaultMessageTimeToLive: ptr(ttl)}

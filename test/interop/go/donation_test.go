@@ -14,8 +14,8 @@ import (
 func TestReplyInheritsPriority(t *testing.T) {
 	t.Parallel()
 	asking, answers := open(t, "asking"), open(t, "answers")
-	worker := openOn(t, connect(t, shared.connection()), "asking")
-	answering := openOn(t, connect(t, shared.connection()), "answers")
+	worker := openOn(t, connect(t, shared.Connection()), "asking")
+	answering := openOn(t, connect(t, shared.Connection()), "answers")
 	ask := func(id, priority string) {
 		asking.sendMessage(&azservicebus.Message{
 			MessageID: &id, ReplyTo: ptr("answers"), Body: []byte(id), ApplicationProperties: map[string]any{"Priority": priority},

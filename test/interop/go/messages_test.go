@@ -179,7 +179,7 @@ func TestDuplicateDetection(t *testing.T) {
 
 func TestAutoForwarding(t *testing.T) {
 	t.Parallel()
-	c := connect(t, shared.connection())
+	c := connect(t, shared.Connection())
 	target := openOn(t, c, "forward-target")
 	s, err := c.NewSender("forward-source", nil)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestREADME(t *testing.T) {
 		t.Fatal("the README has no program in Go that connects to localhost")
 	}
 	ctx := deadline(t)
-	if _, err := administer(t, shared.secureConnection()).CreateQueue(ctx, "orders", nil); err != nil {
+	if _, err := administer(t, shared.SecureConnection()).CreateQueue(ctx, "orders", nil); err != nil {
 		t.Fatal(err)
 	}
 	dir, err := os.MkdirTemp(".", "readme-") // where the module of the SDK is
@@ -31,7 +31,7 @@ func TestREADME(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	program := strings.Replace(block[1], "sb://localhost;", "sb://localhost:"+shared.port+";", 1)
+	program := strings.Replace(block[1], "sb://localhost;", "sb://localhost:"+shared.Port+";", 1)
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}

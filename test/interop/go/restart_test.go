@@ -10,19 +10,21 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/triagemq/triagemq/test/interop/go/running"
 )
 
 // patient retries often enough to outlast a restart.
-func patient(t *testing.T, b *broker) *azservicebus.Client {
+func patient(t *testing.T, b *running.Broker) *azservicebus.Client {
 	t.Helper()
-	return connectWith(t, b.connection(), &azservicebus.ClientOptions{
+	return connectWith(t, b.Connection(), &azservicebus.ClientOptions{
 		RetryOptions: azservicebus.RetryOptions{MaxRetries: 100, RetryDelay: 50 * time.Millisecond, MaxRetryDelay: 500 * time.Millisecond},
 	})
 }
 
 func TestReconnectAfterRestart(t *testing.T) {
 	t.Parallel()
-	b := ownBroker(t)
+	b := running.StartBroker(t, entities)
 	q := openOn(t, patient(t, b), "restart")
 	q.send("before-1", "before-2")
 	q.one() // the crash drops its lock
@@ -34,8 +36,8 @@ func TestReconnectAfterRestart(t *testing.T) {
 		waiting <- fmt.Sprint(bodies(ms), " ", err)
 	}()
 
-	b.kill()
-	if err := b.restart(); err != nil {
+	b.Kill()
+	if err := b.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	q.send("after")
@@ -57,7 +59,7 @@ func TestReconnectAfterRestart(t *testing.T) {
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	const senders, stops = 4, 3
-	b := ownBroker(t)
+	b := running.StartBroker(t, entities)
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	loading, stop := context.WithCancel(ctx)
@@ -101,8 +103,8 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 	for range stops {
 		goOn()
-		b.stop()
-		if err := b.restart(); err != nil {
+		b.Stop()
+		if err := b.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,7 +133,7 @@ func TestStopUnderLoad(t *testing.T) {
 func TestKillUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	const senders, kills = 4, 3
-	b := ownBroker(t)
+	b := running.StartBroker(t, entities)
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	loading, stop := context.WithCancel(ctx)
@@ -158,8 +160,8 @@ func TestKillUnderLoadLosesNothing(t *testing.T) {
 	defer tick.Stop()
 	for range kills {
 		<-tick.C
-		b.kill()
-		if err := b.restart(); err != nil {
+		b.Kill()
+		if err := b.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}

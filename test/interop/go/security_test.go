@@ -20,6 +20,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"github.com/coder/websocket"
+
+	"github.com/triagemq/triagemq/test/interop/go/running"
 )
 
 func TestUnknownEntity(t *testing.T) {
@@ -32,27 +34,27 @@ func TestUnknownEntity(t *testing.T) {
 
 func TestWrongKeyIsRefused(t *testing.T) {
 	t.Parallel()
-	q := openOn(t, connect(t, shared.connectionWith(devKeyName, "wrong")), "secured")
+	q := openOn(t, connect(t, shared.ConnectionWith(running.KeyName, "wrong")), "secured")
 	err := q.SendMessage(q.ctx, &azservicebus.Message{}, nil)
 	wantCode(t, "send with a wrong key", err, azservicebus.CodeUnauthorizedAccess)
-	q = openOn(t, connect(t, shared.connectionWith("NoSuchRule", devKey)), "secured")
+	q = openOn(t, connect(t, shared.ConnectionWith("NoSuchRule", running.Key)), "secured")
 	_, err = q.ReceiveMessages(q.ctx, 1, nil)
 	wantCode(t, "receive with an unknown rule", err, azservicebus.CodeUnauthorizedAccess)
 }
 
 // signature makes a ready token for one queue.
-func (b *broker) signature(queue string, expires time.Time) string {
-	resource := url.QueryEscape("sb://127.0.0.1:" + b.port + "/" + queue)
+func signature(b *running.Broker, queue string, expires time.Time) string {
+	resource := url.QueryEscape("sb://127.0.0.1:" + b.Port + "/" + queue)
 	until := fmt.Sprint(expires.Unix())
-	mac := hmac.New(sha256.New, []byte(devKey))
+	mac := hmac.New(sha256.New, []byte(running.Key))
 	mac.Write([]byte(resource + "\n" + until))
 	return fmt.Sprintf("Endpoint=sb://127.0.0.1:%s;UseDevelopmentEmulator=true;SharedAccessSignature=SharedAccessSignature sr=%s&sig=%s&se=%s&skn=%s",
-		b.port, resource, url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil))), until, devKeyName)
+		b.Port, resource, url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil))), until, running.KeyName)
 }
 
 func TestExpiredTokenIsRefused(t *testing.T) {
 	t.Parallel()
-	q := openOn(t, connect(t, shared.signature("secured", time.Now().Add(-time.Hour))), "secured")
+	q := openOn(t, connect(t, signature(shared, "secured", time.Now().Add(-time.Hour))), "secured")
 	err := q.SendMessage(q.ctx, &azservicebus.Message{}, nil)
 	e := wantCode(t, "send with an expired token", err, azservicebus.CodeUnauthorizedAccess)
 	if !strings.Contains(e.Error(), "ExpiredToken: The token is expired. Expiration time:") {
@@ -62,7 +64,7 @@ func TestExpiredTokenIsRefused(t *testing.T) {
 
 func TestReadyTokenWorksWhereItIsMeantFor(t *testing.T) {
 	t.Parallel()
-	c := connect(t, shared.signature("secured", time.Now().Add(time.Hour)))
+	c := connect(t, signature(shared, "secured", time.Now().Add(time.Hour)))
 	q := openOn(t, c, "secured")
 	q.send("a")
 	q.complete(q.one())
@@ -74,8 +76,8 @@ func TestReadyTokenWorksWhereItIsMeantFor(t *testing.T) {
 // A missing right is reported when a link is attached, with its name.
 func TestRightsAreKept(t *testing.T) {
 	t.Parallel()
-	send := openOn(t, connect(t, shared.connectionWith("SendOnly", "c2VuZC1vbmx5LWtleQ==")), "rights")
-	listen := openOn(t, connect(t, shared.connectionWith("ListenOnly", "bGlzdGVuLXNwYXJlLWtleQ==")), "rights")
+	send := openOn(t, connect(t, shared.ConnectionWith("SendOnly", "c2VuZC1vbmx5LWtleQ==")), "rights")
+	listen := openOn(t, connect(t, shared.ConnectionWith("ListenOnly", "bGlzdGVuLXNwYXJlLWtleQ==")), "rights")
 	send.send("a")
 	listen.complete(listen.one())
 	_, err := send.ReceiveMessages(send.ctx, 1, nil)
@@ -98,7 +100,7 @@ func (bearer) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acce
 // In development a token credential works without its identity provider.
 func TestTokenCredential(t *testing.T) {
 	t.Parallel()
-	c, err := azservicebus.NewClient("localhost:"+shared.port, bearer{}, &azservicebus.ClientOptions{
+	c, err := azservicebus.NewClient("localhost:"+shared.Port, bearer{}, &azservicebus.ClientOptions{
 		RetryOptions: azservicebus.RetryOptions{MaxRetries: -1},
 	})
 	if err != nil {
@@ -116,7 +118,7 @@ func TestTokenCredential(t *testing.T) {
 func TestAdministrationDoesNotHang(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
-	c, err := admin.NewClientFromConnectionString(shared.secureConnection(), &admin.ClientOptions{
+	c, err := admin.NewClientFromConnectionString(shared.SecureConnection(), &admin.ClientOptions{
 		ClientOptions: azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}},
 	})
 	if err != nil {
@@ -131,7 +133,7 @@ func TestAdministrationDoesNotHang(t *testing.T) {
 
 func TestWebSocket(t *testing.T) {
 	t.Parallel()
-	c := connectWith(t, shared.secureConnection(), &azservicebus.ClientOptions{
+	c := connectWith(t, shared.SecureConnection(), &azservicebus.ClientOptions{
 		NewWebSocketConn: func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
 			ws, _, err := websocket.Dial(ctx, args.Host, &websocket.DialOptions{Subprotocols: []string{"amqp"}})
 			if err != nil {
@@ -153,7 +155,7 @@ func TestWebSocket(t *testing.T) {
 // certificate has that name too, with any port.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	c := connect(t, shared.secureConnection())
+	c := connect(t, shared.SecureConnection())
 	q := openOn(t, c, "tls")
 	q.send("secret")
 	m := q.one()

@@ -137,7 +137,7 @@ func TestSessionHasOneReceiver(t *testing.T) {
 	holder := q.accept("s")
 	m := take(t, q.ctx, holder, 1)[0]
 
-	other := connect(t, shared.connection())
+	other := connect(t, shared.Connection())
 	_, err := other.AcceptSessionForQueue(q.ctx, q.name, "s", nil)
 	if err == nil || !strings.Contains(err.Error(), "com.microsoft:session-cannot-be-locked") {
 		t.Fatalf("second receiver of a session: %v, want session-cannot-be-locked", err)

@@ -141,7 +141,7 @@ func TestLockThatRanOutIsLost(t *testing.T) {
 	q := open(t, "lock-lost")
 	q.send("a")
 	first := q.one()
-	other := openOn(t, connect(t, shared.connection()), q.name)
+	other := openOn(t, connect(t, shared.Connection()), q.name)
 	second := other.one() // comes when the first lock has run out
 	if second.DeliveryCount != 2 {
 		t.Errorf("second delivery has count %d, want 2", second.DeliveryCount)
@@ -160,7 +160,7 @@ func TestSettleOnAnotherConnection(t *testing.T) {
 	if err := q.Receiver.Close(q.ctx); err != nil {
 		t.Fatal(err)
 	}
-	other := openOn(t, connect(t, shared.connection()), q.name)
+	other := openOn(t, connect(t, shared.Connection()), q.name)
 	if err := other.RenewMessageLock(q.ctx, m, nil); err != nil {
 		t.Errorf("renew elsewhere: %v", err)
 	}

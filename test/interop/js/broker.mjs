@@ -36,15 +36,16 @@ function binary(dir) {
 }
 
 export class Broker {
-  // start makes a broker with the given queues, each a flow mapping of the
+  // start makes a broker with the given queues and event hubs, each a flow mapping of the
   // configuration file without its braces, such as "name: a, requiresSession: true".
-  static async start(queues) {
+  static async start(queues, hubs = []) {
     const b = new Broker();
     b.dir = mkdtempSync(join(tmpdir(), "triagemq-interop-js-"));
     b.binary = binary(b.dir);
     b.port = await freePort();
     b.config = join(b.dir, "broker.yaml");
-    writeFileSync(b.config, "queues:\n" + queues.map((q) => `  - {${q}}\n`).join(""));
+    const list = (name, items) => (items.length ? `${name}:\n` : "") + items.map((item) => `  - {${item}}\n`).join("");
+    writeFileSync(b.config, list("queues", queues) + list("hubs", hubs));
     await b.run();
     return b;
   }
