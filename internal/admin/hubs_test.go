@@ -227,6 +227,9 @@ func TestBadRequestsOfHubs(t *testing.T) {
 		{"GET", "/hubs/h/partitions/2", ``, 404, "not_found", "0 to 1"},
 		{"GET", "/hubs/h/partitions/-1", ``, 404, "not_found", "0 to 1"},
 		{"GET", "/hubs/h/partitions/x", ``, 404, "not_found", "0 to 1"},
+		{"GET", "/hubs/h%2FPublishers%2Fp/partitions/0", ``, 404, "not_found", ""},
+		{"GET", "/hubs/h%2FPartitions%2F0/partitions/0", ``, 404, "not_found", ""},
+		{"GET", "/hubs/h%2FConsumerGroups%2F$Default", ``, 404, "not_found", ""},
 		{"GET", "/hubs/none/groups", ``, 404, "not_found", ""},
 		{"GET", "/hubs/h/groups/none", ``, 404, "not_found", "none"},
 		{"PUT", "/hubs/none/groups/g", `{}`, 404, "not_found", ""},
@@ -497,7 +500,7 @@ func TestLiveHubFollowsChanges(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Errorf("publishing while partitions are added: %v", err)
 	}
-	for range 12 {
+	for range 2 * 12 { // two for each: a reader below waits for its second
 		if err := publish(10); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -74,7 +75,10 @@ type ReaderRuntime struct {
 // HubRuntime returns what an event hub is like now. One whose events cannot be reached is
 // no error: it can still be changed and deleted.
 func (b *Broker) HubRuntime(ctx context.Context, name string) (HubRuntime, error) {
-	n, _, err := b.FindHub(name)
+	n, p, err := b.FindHub(name)
+	if err == nil && p.OfHub() { // a caller may be allowed a part and not the whole
+		err = fmt.Errorf("%w: hub %q", ErrNotFound, name)
+	}
 	if err != nil {
 		return HubRuntime{}, err
 	}
@@ -84,10 +88,10 @@ func (b *Broker) HubRuntime(ctx context.Context, name string) (HubRuntime, error
 	}
 	def := n.Definition()
 	rt := HubRuntime{CreatedAt: def.Created, UpdatedAt: def.Updated, AccessedAt: n.Accessed(), Groups: make([]GroupRuntime, len(groups))}
-	spelling := make(map[string]string, len(groups)) // of the names of groups, by key
+	byKey := make(map[string]*GroupRuntime, len(groups))
 	for i, g := range groups {
 		rt.Groups[i].Name = g.Name
-		spelling[entity.Key(g.Name)] = g.Name
+		byKey[entity.Key(g.Name)] = &rt.Groups[i]
 	}
 	infos, err := b.Partitions(ctx, n.Path)
 	if errors.Is(err, ErrUnavailable) {
@@ -99,17 +103,35 @@ func (b *Broker) HubRuntime(ctx context.Context, name string) (HubRuntime, error
 	}
 	for _, info := range infos {
 		p := partitionRuntime(info)
-		for i, r := range p.Readers {
-			if name, ok := spelling[entity.Key(r.Group)]; ok {
-				p.Readers[i].Group = name
-			}
-		}
+		countReaders(p.Readers, byKey)
 		rt.add(p)
 	}
 	return rt, nil
 }
 
-// add adds a partition, and counts it in the figures of the hub and of its groups.
+// countReaders adds the readers of a partition to their groups, whose spelling they get.
+func countReaders(readers []ReaderRuntime, groups map[string]*GroupRuntime) {
+	furthest := make(map[*GroupRuntime]*ReaderRuntime)
+	for i := range readers {
+		r := &readers[i]
+		g := groups[entity.Key(r.Group)]
+		if g == nil {
+			continue // it was deleted
+		}
+		r.Group = g.Name
+		g.Readers++
+		if best := furthest[g]; best == nil || r.Next > best.Next {
+			furthest[g] = r
+		}
+	}
+	for g, r := range furthest {
+		g.Partitions++
+		g.LagEvents += r.LagEvents
+		g.LagSeconds = max(g.LagSeconds, r.LagSeconds)
+	}
+}
+
+// add adds a partition, and counts it in the figures of the hub.
 func (rt *HubRuntime) add(p PartitionRuntime) {
 	rt.Partitions = append(rt.Partitions, p)
 	rt.Events += p.Last - p.First + 1
@@ -119,25 +141,6 @@ func (rt *HubRuntime) add(p PartitionRuntime) {
 	rt.Readers += len(p.Readers)
 	if p.LastEvent != nil && (rt.LastEvent == nil || p.LastEvent.After(*rt.LastEvent)) {
 		rt.LastEvent = p.LastEvent
-	}
-	for i := range rt.Groups {
-		g := &rt.Groups[i]
-		var best *ReaderRuntime
-		for j := range p.Readers {
-			r := &p.Readers[j]
-			if r.Group != g.Name {
-				continue
-			}
-			g.Readers++
-			if best == nil || r.Next > best.Next {
-				best = r
-			}
-		}
-		if best != nil {
-			g.Partitions++
-			g.LagEvents += best.LagEvents
-			g.LagSeconds = max(g.LagSeconds, best.LagSeconds)
-		}
 	}
 }
 

@@ -28,7 +28,8 @@
 // # Memory
 //
 // What a receiver reads is charged to its connection before it is read, and only while its
-// peer has granted credit. A receiver at the end of its partition holds nothing.
+// peer has granted credit. A receiver at the end of its partition holds nothing. What its
+// peer does not take for a second is given up, and read again later.
 //
 //	journal ──► Next ──► encode ──► outbox ──► receiver.backlog ──► endpoint
 //	            └──────── about connectionAhead for all links ─────┘

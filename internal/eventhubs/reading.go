@@ -10,11 +10,13 @@ import (
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/stream"
 )
 
 const (
 	// connectionAhead is about how many bytes of events are on their way to one
-	// connection. Its receivers share it, but each may have leastAhead, or one batch.
+	// connection, or an eighth of its memory. Its receivers share it, but each may have
+	// leastAhead, or one batch.
 	connectionAhead = 32 << 20
 	leastAhead      = 32 << 10
 	mostAhead       = 512 << 10
@@ -26,7 +28,8 @@ const (
 // share is how many bytes one receiver may have on their way: a half as they are stored,
 // and a quarter in each of its chunks.
 func (c *links) share() int {
-	return min(max(connectionAhead/int(max(c.receivers.Load(), 1)), leastAhead), mostAhead)
+	ahead := min(connectionAhead, c.Memory().Limit()/8)
+	return int(min(max(ahead/max(c.receivers.Load(), 1), leastAhead), mostAhead))
 }
 
 // How long a receiver waits before it asks for memory again that others have used up.
@@ -79,7 +82,7 @@ func (r *receiver) read(from *broker.EventReader) error {
 	w := chunkWriter{r: r}
 	for {
 		// Without credit nothing is read, and nothing is held while there is nothing.
-		if err := r.awaitSpace(true); err != nil {
+		if err := r.awaitSpace(); err != nil {
 			return err
 		}
 		if err := from.Wait(r.ctx); err != nil {
@@ -94,10 +97,13 @@ func (r *receiver) read(from *broker.EventReader) error {
 			last, at := from.End()
 			w.events.SetMetrics(int64(last), at, time.Now())
 		}
-		err = w.write(batches)
+		next, whole, err := w.write(batches)
 		r.giveSpaceBack()
 		if err != nil {
 			return err
+		}
+		if !whole {
+			from.Rewind(next)
 		}
 	}
 }
@@ -121,10 +127,9 @@ func (r *receiver) giveSpaceBack() {
 	}
 }
 
-// awaitSpace waits until another chunk may be made and, if credit says so, until the peer
-// has granted some.
-func (r *receiver) awaitSpace(credit bool) error {
-	for r.ahead.Load() >= chunksAhead || credit && !r.granted.Load() {
+// awaitSpace waits until another chunk may be made and the peer has granted credit.
+func (r *receiver) awaitSpace() error {
+	for r.ahead.Load() >= chunksAhead || !r.granted.Load() {
 		select {
 		case <-r.look:
 		case <-r.ctx.Done():
@@ -132,6 +137,29 @@ func (r *receiver) awaitSpace(credit bool) error {
 		}
 	}
 	return nil
+}
+
+// patience is how long what was read is kept for a peer that takes no more of it. Then
+// others get the memory, and it is read again.
+const patience = time.Second
+
+// awaitChunk waits until another chunk may be made, and reports whether it may.
+func (r *receiver) awaitChunk() (bool, error) {
+	if r.ahead.Load() < chunksAhead {
+		return true, nil
+	}
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	for r.ahead.Load() >= chunksAhead {
+		select {
+		case <-r.look:
+		case <-end.C:
+			return false, nil
+		case <-r.ctx.Done():
+			return false, context.Cause(r.ctx)
+		}
+	}
+	return true, nil
 }
 
 // chunkWriter makes chunks of batches.
@@ -142,8 +170,9 @@ type chunkWriter struct {
 	limit  int    // bytes that it may have
 }
 
-// write hands the events of batches to the connection.
-func (w *chunkWriter) write(batches []broker.EventBatch) error {
+// write hands the events of batches to the connection. If it has not taken all of them for
+// a while, next is the first of the others.
+func (w *chunkWriter) write(batches []broker.EventBatch) (next stream.SeqNo, whole bool, err error) {
 	left := 0 // about how many bytes the events have that were not written
 	for i := range batches {
 		left += len(batches[i].Raw) + batches[i].Count*eventOverhead
@@ -159,8 +188,8 @@ func (w *chunkWriter) write(batches []broker.EventBatch) error {
 			}
 			need := w.events.Size()
 			if w.out == nil || len(w.out.payloads.Bytes)+need > w.limit {
-				if err := w.begin(max(need, left)); err != nil {
-					return err
+				if ok, err := w.begin(max(need, left)); !ok {
+					return stream.SeqNo(seq), false, err
 				}
 			}
 			before := len(w.out.payloads.Bytes)
@@ -173,19 +202,19 @@ func (w *chunkWriter) write(batches []broker.EventBatch) error {
 		}
 	}
 	w.post()
-	return nil
+	return 0, true, nil
 }
 
-// begin posts the chunk that is full, and begins another when the connection has sent one.
-// left is about how many bytes are to be written.
-func (w *chunkWriter) begin(left int) error {
+// begin posts the chunk that is full, and begins another when the connection has sent one;
+// it reports whether that was soon enough. left is about how many bytes are to be written.
+func (w *chunkWriter) begin(left int) (bool, error) {
 	w.post()
-	if err := w.r.awaitSpace(false); err != nil {
-		return err
+	if ok, err := w.r.awaitChunk(); !ok {
+		return false, err
 	}
 	w.limit = max(min(left, w.r.c.share()/4), w.events.Size())
 	w.out = w.r.c.newChunk(w.limit)
-	return nil
+	return true, nil
 }
 
 // post hands the chunk to the connection, if there is one.

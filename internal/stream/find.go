@@ -71,3 +71,25 @@ func (p *Partition) TimeOf(seq SeqNo) int64 {
 	}
 	return 0
 }
+
+// BytesFrom returns about how many bytes of batches there are from an event on.
+func (p *Partition) BytesFrom(seq SeqNo) (n uint64) {
+	for i := Holding(p.open, seq); i < len(p.open); i++ {
+		n += uint64(p.open[i].Body.Size)
+	}
+	sealed := p.blocks.list()[p.blocks.holding(seq):]
+	if len(sealed) > exactBlocks { // the others are as large as these on average
+		var some uint64
+		for i := range exactBlocks {
+			some += sealed[i*(len(sealed)/exactBlocks)].bytes()
+		}
+		return n + some/exactBlocks*uint64(len(sealed))
+	}
+	for i := range sealed {
+		n += sealed[i].bytes()
+	}
+	return n
+}
+
+// exactBlocks is how many blocks are added up at most.
+const exactBlocks = 1024

@@ -176,15 +176,19 @@ func (r *Reader) collect(ctx context.Context) ([]Batch, error) {
 		if err == nil && len(raw) != int(b.Body.Size) {
 			err = fmt.Errorf("%w: %d bytes instead of %d", journal.ErrCorrupt, len(raw), b.Body.Size)
 		}
+		if err != nil && len(f.out) > 0 {
+			break // the next call looks at it again
+		}
 		if err != nil && ctx.Err() != nil {
 			f.buffers = nil // the journal may be writing to it
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
-			if len(f.out) > 0 {
-				break // the next call looks at it again
+			from := f.next
+			if err := f.unreadable(r, b.Body, b.First, b.End(), err); err != nil || f.next == from {
+				return nil, err
 			}
-			return nil, f.unreadable(r, b.Body, b.First, b.End(), err)
+			continue // it is lost, and what follows was read
 		}
 		skip := max(0, f.next-b.First)
 		f.out = append(f.out, Batch{First: b.First, Count: int(b.Count), At: time.UnixMilli(b.At), Raw: raw, Skip: int(skip)})

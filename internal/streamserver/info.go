@@ -26,6 +26,7 @@ type ReaderInfo struct {
 	Epoch       *int64
 	Next        stream.SeqNo // the next event that it has not got
 	LagEvents   int64
+	LagBytes    uint64        // about
 	LagTime     time.Duration // about the age of that event; 0 at the end
 	Since       time.Time     // when it was opened
 }
@@ -73,6 +74,7 @@ func (p *partition) info(now time.Time) PartitionInfo {
 	for _, r := range p.readers() {
 		x := ReaderInfo{Group: r.opts.Group, Name: r.opts.Name, Epoch: r.opts.Epoch, Next: max(r.seen, i.First), Since: r.sinceAt}
 		if x.LagEvents = int64(i.Last + 1 - x.Next); x.LagEvents > 0 {
+			x.LagBytes = p.m.BytesFrom(x.Next)
 			x.LagTime = max(0, now.Sub(time.UnixMilli(p.m.TimeOf(x.Next))))
 		}
 		i.Readers = append(i.Readers, x)

@@ -61,7 +61,8 @@ func (h *Hub) addPartitions() {
 		return
 	}
 	h.missing = false
-	for n := range max(h.set.Partitions, len(h.partitions)) {
+	there := len(h.partitions) // of which some may be lost, but none is when this returns
+	for n := range max(h.set.Partitions, there) {
 		if n < len(h.partitions) && h.partitions[n] != nil {
 			continue
 		}
@@ -74,6 +75,13 @@ func (h *Hub) addPartitions() {
 		p.m.Create(&h.eff)
 		h.changed(p)
 		h.tx.MustCommit()
+		if n < there {
+			continue
+		}
+		if h.tx.CommitIfFull(); h.tx.Stuck() {
+			h.missing = true // the others when there is space
+			return
+		}
 	}
 }
 

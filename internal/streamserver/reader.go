@@ -139,6 +139,14 @@ func (r *Reader) Next(ctx context.Context, maxBytes int) ([]Batch, error) {
 	}
 }
 
+// Rewind has Next begin again with an event that it has returned already: its caller could
+// not use what follows.
+func (r *Reader) Rewind(n stream.SeqNo) {
+	f := &r.fetch
+	f.events -= min(f.events, uint64(max(0, f.next-n)))
+	f.next = min(f.next, n)
+}
+
 // End returns the last durable event of the partition, as of the last call of Next or
 // Wait, and when it was enqueued. Without any it is -1.
 func (r *Reader) End() (last stream.SeqNo, at time.Time) {

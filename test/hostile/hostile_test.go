@@ -62,6 +62,7 @@ func configuration(security ...string) string {
 			fmt.Fprintf(&b, "      - {name: s%d}\n", i)
 		}
 	}
+	b.WriteString(hubs())
 	return b.String()
 }
 
@@ -135,6 +136,8 @@ func TestHostile(t *testing.T) {
 		{"07_answers_not_read", answersNotRead},
 		{"08_strangers_lock_out", unauthenticatedLockOut},
 		{"09_slow_receivers", slowReceivers},
+		{"22_readers_that_do_not_read", readersThatDoNotRead},
+		{"22_batches_of_nothing", batchesOfNothing},
 		{"10_revoked_keys", revokedKeys},
 		{"11_key_of_another_entity", keyOfAnotherEntity},
 		{"12_unfinished_tokens", unfinishedTokens},
