@@ -3,10 +3,13 @@
 package azure
 
 import (
+	"strings"
+
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -71,17 +74,23 @@ func (r *anonymousSender) sender(addr string) (Sender, error) {
 	if err := r.c.grants.require(access.Send, path); err != nil {
 		return nil, err
 	}
-	if s, ok := r.open[path]; ok {
+	// As the message has it: the name of a publisher is a key, in which case counts.
+	spelled := path
+	if p, err := entity.ParsePath(addr); err == nil {
+		spelled = p.String()
+	}
+	if s, ok := r.open[spelled]; ok {
 		return s, nil
 	}
-	s, err := r.c.linksAt(path).OpenSender(path)
+	spelled = strings.Clone(spelled) // not to keep the message
+	s, err := r.c.linksAt(path).OpenSender(spelled)
 	if err != nil {
 		return nil, err
 	}
 	if len(r.open) >= maxAnonymousTargets {
 		r.Detached()
 	}
-	r.open[path] = s
+	r.open[spelled] = s
 	return s, nil
 }
 

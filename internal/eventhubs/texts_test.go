@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/Azure/go-amqp"
+
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/amqp/names"
@@ -29,7 +31,12 @@ func TestPublisherKeepsItsSpelling(t *testing.T) {
 			t.Fatalf("key %q: %v", m, err)
 		}
 	}
-	p.want(p.receiver(partition(stream.PartitionOf(name, 4)), from(earliest)), "1", "2", "2")
+	anonymous, addr := event("", "3"), "h/Publishers/"+name
+	anonymous.Properties = &amqp.MessageProperties{To: &addr}
+	if err := p.sender("").Send(p.ctx(), anonymous, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.want(p.receiver(partition(stream.PartitionOf(name, 4)), from(earliest)), "1", "2", "2", "3")
 	wantCondition(t, "the key of another", s.Send(p.ctx(), event("device-x", "x"), nil), "amqp:not-allowed")
 }
 
