@@ -85,6 +85,9 @@ const (
 	// Subscriptions is how many subscriptions a topic may have. The service has the
 	// same limit.
 	Subscriptions = 2000
+	// Hubs is how many event hubs there may be: each has a journal of its own, with
+	// space that is reserved for it.
+	Hubs = 1000
 	// Partitions is how many partitions an event hub may have. The service has the same
 	// limit.
 	Partitions = 1024

@@ -47,6 +47,7 @@ var table = []row{
 	{"User metadata", UserMetadata, Characters},
 	{"Queues, topics and event hubs", Entities, Count},
 	{"Subscriptions of a topic", Subscriptions, Count},
+	{"Event hubs", Hubs, Count},
 	{"Partitions of an event hub", Partitions, Count},
 	{"Consumer groups of an event hub", ConsumerGroups, Count},
 	{"Keys of an entity", AuthorizationRules, Count},

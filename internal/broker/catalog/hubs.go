@@ -63,6 +63,9 @@ func (c *Catalog) CreateHub(ctx context.Context, h entity.Hub) (entity.Hub, erro
 		if err := c.checkNew(h.Name); err != nil { // before a log is made for nothing
 			return err
 		}
+		if n := len(c.Hubs()); n >= limits.Hubs {
+			return fmt.Errorf("%w: there are %d event hubs, which is the most there can be", ErrQuota, n)
+		}
 		h.ConsumerGroups = c.dated(h.ConsumerGroups, nil)
 		n := &Entity{Kind: KindHub, Path: h.Name, Shard: c.shardFor(h.Name)}
 		def := &Definition{Kind: KindHub, Hub: &h, Log: newLog(h.Name)}

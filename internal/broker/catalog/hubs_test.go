@@ -323,6 +323,21 @@ func TestConsumerGroupsAreLimited(t *testing.T) {
 	}
 }
 
+func TestHubsAreLimited(t *testing.T) {
+	logs := newFakeLogs()
+	c := startWith(t, logs)
+	for i := range limits.Hubs {
+		c.hub(t, entity.Hub{Name: fmt.Sprint("h", i)})
+	}
+	if _, err := c.CreateHub(t.Context(), entity.Hub{Name: "more"}); !errors.Is(err, ErrQuota) || len(logs.all()) != limits.Hubs {
+		t.Errorf("one hub too many: %v, want %v; there are %d logs", err, ErrQuota, len(logs.all()))
+	}
+	if err := c.DeleteHub(t.Context(), "h7"); err != nil {
+		t.Fatal(err)
+	}
+	c.hub(t, entity.Hub{Name: "more"})
+}
+
 // TestHubIsNoQueue tries on a hub what only queues and topics have, and addresses of hubs
 // on a queue.
 func TestHubIsNoQueue(t *testing.T) {
