@@ -39,11 +39,7 @@ func TestDrainBehindRetention(t *testing.T) {
 		}
 		p.flow(0, 0, 20, true)
 		idle(p, 10*time.Second)
-		if len(p.flows) == 0 {
-			t.Fatal("the drain was not answered")
-		}
-		last := p.flows[len(p.flows)-1]
-		if !last.Drain || last.LinkCredit != 0 || last.DeliveryCount != 20 {
+		if last := p.lastFlow(); !last.Drain || last.LinkCredit != 0 || last.DeliveryCount != 20 {
 			t.Errorf("the drain was answered by %+v", last)
 		}
 	})

@@ -30,7 +30,6 @@ type rawPeer struct {
 	mu         sync.Mutex
 	deliveries map[uint32][]int64 // sequence numbers by handle; guarded by mu
 	flows      []frame.Flow       // guarded by mu
-	detached   int                // guarded by mu
 }
 
 // raw connects a client that logs in, and opens a session with a window of so many
@@ -139,8 +138,6 @@ func (p *rawPeer) take(code frame.Code, fields *codec.Reader, payload []byte) {
 		var f frame.Flow
 		f.Decode(fields)
 		p.flows = append(p.flows, f)
-	case frame.CodeDetach:
-		p.detached++
 	}
 }
 
@@ -155,6 +152,16 @@ func (p *rawPeer) got(handle uint32) int {
 		}
 	}
 	return len(p.deliveries[handle])
+}
+
+// lastFlow returns the last flow that has come; the zero one if none has.
+func (p *rawPeer) lastFlow() (f frame.Flow) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.flows); n > 0 {
+		f = p.flows[n-1]
+	}
+	return f
 }
 
 // attach attaches a receiver.
@@ -221,7 +228,7 @@ func TestDrain(t *testing.T) {
 				if got, want := p.got(0), min(tt.there, tt.grant); got != want {
 					t.Errorf("%d events, want %d", got, want)
 				}
-				last := p.flows[len(p.flows)-1]
+				last := p.lastFlow()
 				if !last.Drain || last.LinkCredit != 0 || last.DeliveryCount != uint32(tt.grant) {
 					t.Errorf("the drain was answered by %+v", last)
 				}
