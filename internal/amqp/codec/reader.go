@@ -195,9 +195,9 @@ func describedWidth(b []byte) (int, error) {
 		if at == len(b) {
 			return 0, ErrShort
 		}
-		// [AMQP 1.3]: any value may be a descriptor, but all except these two
-		// types are reserved.
-		if k := kinds[b[at]]; k != KindUlong && k != KindSymbol {
+		// [AMQP 1.3]: any value may be a descriptor, but all except ulong and symbol
+		// are reserved. The SDKs for Python send a token as (binary, int).
+		if k := kinds[b[at]]; k != KindUlong && k != KindSymbol && k != KindBinary {
 			return 0, fmt.Errorf("%w: want ulong or symbol as descriptor, found %v", ErrType, k)
 		}
 		n, err := width(b[at], b[at+1:])

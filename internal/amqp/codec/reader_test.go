@@ -257,3 +257,14 @@ func TestShortCuts(t *testing.T) {
 		}
 	}
 }
+
+// The SDKs for Python send a token and its expiry as a value described by a binary.
+func TestDescribedByABinary(t *testing.T) {
+	r := NewReader([]byte{0x00, 0xa0, 0x02, 't', 'o', 0x54, 0x07, 0x41})
+	if r.Check(); r.Err() != nil {
+		t.Fatal(r.Err())
+	}
+	if !r.Bool() || r.Err() != nil {
+		t.Errorf("the value behind it was not found: %v", r.Err())
+	}
+}

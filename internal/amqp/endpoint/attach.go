@@ -99,6 +99,9 @@ func resumes(a *frame.Attach) bool {
 	return a.IncompleteUnsettled
 }
 
+// emptyMap is an encoded map without entries.
+var emptyMap = []byte{0xc1, 0x01, 0x00}
+
 // Accept attaches our end of the link.
 func (l *Link) Accept(a Accept) {
 	if l.state != attachPending || l.session.m.phase == done {
@@ -118,7 +121,9 @@ func (l *Link) Accept(a Accept) {
 		l.maxMessage = cmp.Or(a.MaxMessageSize, m.cfg.MaxMessageSize)
 		reply.MaxMessageSize = l.maxMessage
 	}
-	reply.Properties = a.Properties
+	if reply.Properties = a.Properties; reply.Properties == nil && l.remote.Properties != nil {
+		reply.Properties = emptyMap // the SDKs for Python add ours to theirs
+	}
 	reply.OfferedCapabilities = a.OfferedCapabilities
 	if !m.trySend(l.session.channel, reply) {
 		l.state = attachPending

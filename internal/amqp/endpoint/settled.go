@@ -91,7 +91,10 @@ func (h *settledHead) init(channel uint16, handle uint32) {
 	h.tag = len(b) - 4
 	b = codec.AppendUint(b, 0) // message-format
 	b = codec.AppendBool(b, true)
-	h.bytes = codec.EndList(b, list, 5)
+	for range 6 { // more to batchable; all fields are written, see package frame
+		b = codec.AppendNull(b)
+	}
+	h.bytes = codec.EndList(b, list, 11)
 }
 
 // append appends a delivery.

@@ -5,9 +5,9 @@
 //
 // # Promise
 //
-// Append writes the shortest form: the descriptor as 00 53 xx (the only one
-// go-amqp understands), trailing fields that are absent left out, never a field
-// the specification does not have. Decode takes any legal form, lists that are
+// Append writes the descriptor as 00 53 xx (the only one go-amqp understands), each
+// value in its shortest form, and all fields of the specification, absent ones as null:
+// the SDKs for Python index them without a look at their number. Decode takes any legal form, lists that are
 // longer than ours included, and reports a mandatory field that is missing as
 // [errMissing]. Transfer, Flow and Disposition are decoded without allocating.
 //

@@ -20,29 +20,27 @@ var errSymbols = errors.New("frame: too many symbols in a field")
 // handful; a decoded symbol takes more memory than its bytes.
 const MaxSymbols = limits.Symbols
 
-// writer writes the fields of a composite in order and leaves out the trailing
-// ones that are absent.
+// writer writes all fields of a composite in order. Trailing ones that are absent
+// are written as null: the AMQP of the SDKs for Python finds fields by their place,
+// the payload behind the last of a transfer included.
 type writer struct {
-	dst  []byte
-	at   codec.Mark
-	n    int // fields written
-	keep int // fields up to the last that is present
-	end  int // where that one ends
+	dst []byte
+	at  codec.Mark
+	n   int // fields written
 }
 
 func compose(dst []byte, code Code) writer {
 	dst = codec.AppendDescriptor(dst, uint64(code))
 	w := writer{}
 	w.dst, w.at = codec.BeginList(dst)
-	w.end = len(w.dst)
 	return w
 }
 
 func (w *writer) close() []byte {
-	return codec.EndList(w.dst[:w.end], w.at, w.keep)
+	return codec.EndList(w.dst, w.at, w.n)
 }
 
-// absent writes a field as null; it needs no bytes if nothing follows.
+// absent writes a field as null.
 func (w *writer) absent() {
 	w.dst = codec.AppendNull(w.dst)
 	w.n++
@@ -52,7 +50,6 @@ func (w *writer) absent() {
 func (w *writer) present(dst []byte) {
 	w.dst = dst
 	w.n++
-	w.keep, w.end = w.n, len(dst)
 }
 
 func (w *writer) uint(v uint32)  { w.present(codec.AppendUint(w.dst, v)) }

@@ -66,12 +66,12 @@ func parts() []struct {
 			Handle: 5, HasHandle: true, DeliveryCount: 6, HasDeliveryCount: true, LinkCredit: 7, HasLinkCredit: true,
 			Available: 8, Drain: true, Echo: true, Properties: encodedMap(),
 		}, "005313c0"},
-		{&Flow{IncomingWindow: 2, NextOutgoingID: 3, OutgoingWindow: 4}, "005313c00804405202520352"},
+		{&Flow{IncomingWindow: 2, NextOutgoingID: 3, OutgoingWindow: 4}, "005313c00f0b4052025203520440404040404040"},
 		{&Transfer{
 			Handle: 1, DeliveryID: 2, HasDeliveryID: true, DeliveryTag: []byte("tag"), MessageFormat: 0x80013700,
 			Settled: true, More: true, Aborted: true,
 		}, "005314c0"},
-		{&Transfer{Handle: 0}, "005314c0020143"},
+		{&Transfer{Handle: 0}, "005314c00c0b4340404040404040404040"},
 		{&Disposition{Role: Receiver, First: 1, Last: 9, Settled: true, State: Accepted(), Batchable: true}, "005315c0"},
 		{&Disposition{Role: Sender, First: 1, Last: 1, State: Rejected(failure)}, "005315c0"},
 		{&Disposition{State: State{Kind: StateReceived, Section: &Section{1, 2}}}, "005315c0"},
@@ -82,9 +82,9 @@ func parts() []struct {
 		}}}, "005315c0"},
 		{&Detach{Handle: 1, Closed: true, Error: failure}, "005316c0"},
 		{&End{Error: failure}, "005317c0"},
-		{&End{}, "00531745"},
+		{&End{}, "005317c0020140"},
 		{&Close{Error: failure}, "005318c0"},
-		{&Close{}, "00531845"},
+		{&Close{}, "005318c0020140"},
 		{&Mechanisms{Server: []string{"ANONYMOUS", "PLAIN"}}, "005340c0"},
 		{&Init{Mechanism: "PLAIN", Response: []byte("\x00u\x00p"), HasResponse: true, Hostname: "h"}, "005341c0"},
 		{&Init{Mechanism: "ANONYMOUS"}, "005341c0"},
@@ -276,4 +276,21 @@ func newPart(c Code) part {
 		}
 	}
 	return nil
+}
+
+// The AMQP of the SDKs for Python finds a field by its place, and the payload of a
+// transfer behind its eleventh field.
+func TestAllFieldsAreWritten(t *testing.T) {
+	for _, c := range []struct {
+		part   part
+		fields int
+	}{
+		{&Open{}, 10}, {&Begin{}, 8}, {&Attach{}, 14}, {&Flow{}, 11}, {&Transfer{}, 11}, {&Disposition{}, 6},
+		{&Detach{}, 3}, {&End{}, 1}, {&Close{}, 1}, {&Error{}, 3},
+	} {
+		r := codec.NewReader(c.part.Append(nil))
+		if _, fields := r.Composite(); fields.Left() != c.fields {
+			t.Errorf("%T has %d fields, want %d", c.part, fields.Left(), c.fields)
+		}
+	}
 }

@@ -22,7 +22,7 @@ type Transfer struct {
 
 // MaxTransfer is the most bytes that a frame header and an appended Transfer
 // with a tag of the longest kind and no state take.
-const MaxTransfer = HeaderSize + 3 + 3 + 5 + 5 + 2 + 32 + 5 + 1 + 1
+const MaxTransfer = HeaderSize + 3 + 3 + 5 + 5 + 2 + 32 + 5 + 1 + 1 + 5
 
 // Append appends t, descriptor included. State, Resume and Batchable are the
 // business of clients and are not written.
@@ -45,6 +45,7 @@ func (t *Transfer) Append(dst []byte) []byte {
 	w.absent() // state
 	w.absent() // resume
 	w.flag(t.Aborted)
+	w.absent() // batchable
 	return w.close()
 }
 
