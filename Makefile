@@ -10,7 +10,7 @@ BENCH    ?= .
 build: ## the binary, into bin/
 	$(GO) build -o bin/ ./cmd/...
 
-demo: ## the product at work, in a minute: the priority queue pattern, a queue that sorts, kill -9
+demo: ## the product at work, in a minute: the priority queue pattern, a queue that sorts, kill -9, an event hub
 	$(GO) run ./examples/demo
 
 test: format ## everything: format, vet, unit tests with the race detector, the suites in test/

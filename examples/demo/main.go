@@ -46,7 +46,7 @@ func demo(ctx context.Context, out io.Writer) error {
 	defer b.Kill()
 	fmt.Fprintf(out, "A broker is running at %s, with an empty store.\n", b.Address)
 
-	for _, chapter := range []func(context.Context, *broker) error{pattern, plainQueue, crash} {
+	for _, chapter := range []func(context.Context, *broker) error{pattern, plainQueue, crash, events} {
 		if err := chapter(ctx, b); err != nil {
 			return err
 		}

@@ -51,6 +51,7 @@ hubs:
   - {name: balanced, partitionCount: 6}
   - {name: greedy, partitionCount: 6}
   - {name: orders, partitionCount: 4}
+  - {name: clicks, partitionCount: 4}
 `
 
 // shared is the broker that most tests use. It is set by TestMain.
