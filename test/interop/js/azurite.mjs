@@ -7,7 +7,8 @@
 const account = "devstoreaccount1"; // the emulator's well-known account and key
 const key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-process.argv.push("--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck", "--silent");
+// Loose: the store for Python sends headers that Azurite does not know.
+process.argv.push("--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck", "--loose", "--silent");
 process.stdin.resume().on("end", () => process.exit());
 
 const print = console.log;
