@@ -2,8 +2,8 @@
 """A running broker for tests.
 
 Builds the binary unless TRIAGEMQ_BINARY names one, starts it on a free loopback
-port, or on those it is told, and stops it by its process id. The suite for uAMQP
-uses it as well.
+port, or on those it is told, and stops it by its process id. The suites for the SDKs
+on uAMQP use it as well.
 """
 
 import os
@@ -31,20 +31,21 @@ def free_port():
 
 
 class Broker:
-    """One broker process with the given queues and topics.
+    """One broker process with the given queues, topics and event hubs.
 
     Each is a flow mapping of the configuration file without its braces, such as
     "name: a, requiresSession: true".
     """
 
-    def __init__(self, queues, topics=(), ports=()):
+    def __init__(self, queues=(), topics=(), ports=(), hubs=()):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="triagemq-interop-python-"))
         self.binary = os.environ.get("TRIAGEMQ_BINARY") or self._build()
         self.ports = ports or [free_port()]
         self.port = self.ports[0]
         self.config = self.dir / "broker.yaml"
-        self.config.write_text("queues:\n" + "".join(f"  - {{{q}}}\n" for q in queues)
-                               + "topics:\n" + "".join(f"  - {{{t}}}\n" for t in topics))
+        self.config.write_text("".join(
+            f"{name}:\n" + "".join(f"  - {{{item}}}\n" for item in items)
+            for name, items in (("queues", queues), ("topics", topics), ("hubs", hubs)) if items))
         self.start()
 
     def _build(self):
