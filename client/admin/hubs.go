@@ -34,6 +34,7 @@ type HubRuntime struct {
 		Readers    int     `json:"readers"`
 		Partitions int     `json:"partitions"` // that have a reader
 		LagEvents  int64   `json:"lagEvents"`  // in these partitions together
+		LagBytes   int64   `json:"lagBytes"`   // about
 		LagSeconds float64 `json:"lagSeconds"` // age of the oldest event that was not read in these
 	} `json:"groups"`
 	Partitions []PartitionRuntime `json:"partitions,omitempty"` // not in lists
@@ -61,6 +62,7 @@ type PartitionRuntime struct {
 		Epoch      *int64    `json:"epoch,omitempty"` // nil is none
 		Next       int64     `json:"nextSequenceNumber"`
 		LagEvents  int64     `json:"lagEvents"`
+		LagBytes   int64     `json:"lagBytes"` // about
 		LagSeconds float64   `json:"lagSeconds"`
 		Since      time.Time `json:"since"`
 	} `json:"readers"`

@@ -28,7 +28,7 @@ func TestHubCommands(t *testing.T) {
 	for _, part := range []string{
 		"hub site/clicks\n  state ", "SendDisabled\n", "  messageRetention           1d\n", "  partitionCount             3\n",
 		"\n\nPARTITION  FIRST  LAST  EVENTS  SIZE  IN/S  OUT/S  READERS  LAST EVENT\n        0      0    -1       0   0 B   0.0    0.0        0  -\n",
-		"\n\nGROUP     READERS  PARTITIONS READ  EVENTS BEHIND  TIME BEHIND\n$Default        0                0              -            -\na ",
+		"\n\nGROUP     READERS  PARTITIONS READ  EVENTS BEHIND  SIZE BEHIND  TIME BEHIND\n$Default        0                0              -            -            -\na ",
 	} {
 		if !strings.Contains(shown, part) {
 			t.Errorf("%q is missing in\n%s", part, shown)
@@ -37,10 +37,10 @@ func TestHubCommands(t *testing.T) {
 	c.want("Created group site/clicks/c.\n", "group", "create", "site/clicks", "c", "--user-metadata", "ours")
 	c.fails(cli.ExitFailed, "exists", "group", "create", "site/clicks", "$Default")
 	c.want("Deleted group site/clicks/A.\n", "group", "delete", "site/clicks", "A")
-	c.want("GROUP     READERS  PARTITIONS READ  EVENTS BEHIND  TIME BEHIND\n"+
-		"$Default        0                0              -            -\n"+
-		"b               0                0              -            -\n"+
-		"c               0                0              -            -\n", "group", "list", "site/clicks")
+	c.want("GROUP     READERS  PARTITIONS READ  EVENTS BEHIND  SIZE BEHIND  TIME BEHIND\n"+
+		"$Default        0                0              -            -            -\n"+
+		"b               0                0              -            -            -\n"+
+		"c               0                0              -            -            -\n", "group", "list", "site/clicks")
 	c.want("group site/clicks/c\n"+
 		"  created       <a time, to the second>\n"+
 		"  changed       <a time, to the second>\n"+

@@ -45,6 +45,7 @@ type GroupRuntime struct {
 	Readers    int     `json:"readers"`
 	Partitions int     `json:"partitions"` // that have a reader
 	LagEvents  int64   `json:"lagEvents"`  // in these partitions together
+	LagBytes   int64   `json:"lagBytes"`   // about
 	LagSeconds float64 `json:"lagSeconds"` // age of the oldest event that was not read in these
 }
 
@@ -68,6 +69,7 @@ type ReaderRuntime struct {
 	Epoch      *int64    `json:"epoch,omitempty"` // nil is none
 	Next       int64     `json:"nextSequenceNumber"`
 	LagEvents  int64     `json:"lagEvents"`
+	LagBytes   int64     `json:"lagBytes"` // about
 	LagSeconds float64   `json:"lagSeconds"`
 	Since      time.Time `json:"since"`
 }
@@ -127,6 +129,7 @@ func countReaders(readers []ReaderRuntime, groups map[string]*GroupRuntime) {
 	for g, r := range furthest {
 		g.Partitions++
 		g.LagEvents += r.LagEvents
+		g.LagBytes += r.LagBytes
 		g.LagSeconds = max(g.LagSeconds, r.LagSeconds)
 	}
 }
@@ -161,7 +164,7 @@ func partitionRuntime(info streamserver.PartitionInfo) PartitionRuntime {
 	for i, r := range info.Readers {
 		p.Readers[i] = ReaderRuntime{
 			Group: r.Group, Name: r.Name, Epoch: r.Epoch, Next: int64(r.Next),
-			LagEvents: r.LagEvents, LagSeconds: r.LagTime.Seconds(), Since: r.Since.UTC(),
+			LagEvents: r.LagEvents, LagBytes: int64(r.LagBytes), LagSeconds: r.LagTime.Seconds(), Since: r.Since.UTC(),
 		}
 	}
 	return p

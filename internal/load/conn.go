@@ -149,6 +149,22 @@ func (c *conn) flush() error {
 	return nil
 }
 
+// loop handles what was read, grants credit and reads on, until an error ends it.
+func (c *conn) loop(handle func() error, topUp func()) error {
+	for {
+		if err := handle(); err != nil {
+			return err
+		}
+		topUp()
+		if err := c.flush(); err != nil {
+			return err
+		}
+		if err := c.read(); err != nil {
+			return err
+		}
+	}
+}
+
 type performative interface{ Append(dst []byte) []byte }
 
 // send gathers a frame for flush.

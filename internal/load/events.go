@@ -98,20 +98,7 @@ func startFilter(offset string) []byte {
 }
 
 // work receives until the connection's context ends, which is why it returns.
-func (in *eventReader) work() error {
-	for {
-		if err := in.handle(); err != nil {
-			return err
-		}
-		in.topUp()
-		if err := in.flush(); err != nil {
-			return err
-		}
-		if err := in.read(); err != nil {
-			return err
-		}
-	}
-}
+func (in *eventReader) work() error { return in.loop(in.handle, in.topUp) }
 
 // topUp grants credit on the links that have used up half of it.
 func (in *eventReader) topUp() {

@@ -44,20 +44,7 @@ func (r *run) newReceiver(c *conn, credit int) (*receiver, error) {
 }
 
 // work receives until the connection's context ends, which is why it returns.
-func (in *receiver) work() error {
-	for {
-		if err := in.handle(); err != nil {
-			return err
-		}
-		in.topUp()
-		if err := in.flush(); err != nil {
-			return err
-		}
-		if err := in.read(); err != nil {
-			return err
-		}
-	}
-}
+func (in *receiver) work() error { return in.loop(in.handle, in.topUp) }
 
 // topUp grants credit when half of it is used up.
 func (in *receiver) topUp() {

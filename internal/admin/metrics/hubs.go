@@ -47,6 +47,7 @@ var (
 	groupReaders    = hubDesc("group_readers", "Readers of a consumer group.", "group")
 	groupPartitions = hubDesc("group_partitions", "Partitions that a consumer group reads.", "group")
 	groupLag        = hubDesc("group_lag_events", "Events that the readers of a consumer group have not got yet, in the partitions that they read.", "group")
+	groupLagBytes   = hubDesc("group_lag_bytes", "About how many bytes these events have.", "group")
 	groupLagSeconds = hubDesc("group_lag_seconds", "Age of the oldest of these events.", "group")
 	hubsOmitted     = prometheus.NewDesc("triagemq_hubs_omitted", "Event hubs without metrics of their own because there are too many.", nil, nil)
 )
@@ -110,6 +111,7 @@ func hubMetrics(to chan<- prometheus.Metric, hub string, rt *broker.HubRuntime) 
 		set(groupPartitions, float64(g.Partitions), g.Name)
 		if g.Readers > 0 { // without a reader nothing is known
 			set(groupLag, float64(g.LagEvents), g.Name)
+			set(groupLagBytes, float64(g.LagBytes), g.Name)
 			set(groupLagSeconds, g.LagSeconds, g.Name)
 		}
 	}

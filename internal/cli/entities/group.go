@@ -102,7 +102,7 @@ func (k *groupCommand) showCommand() *cobra.Command {
 				return nil
 			}
 			t.Add("  partitions read", v.Runtime.Partitions)
-			t.Add("  behind", fmt.Sprintf("%s, %s", cli.Count(v.Runtime.LagEvents, "event"), secondsText(v.Runtime.LagSeconds)))
+			t.Add("  behind", fmt.Sprintf("%s, %s, %s", cli.Count(v.Runtime.LagEvents, "event"), cli.BytesText(v.Runtime.LagBytes), secondsText(v.Runtime.LagSeconds)))
 			t.Print(k.Out)
 			fmt.Fprintln(k.Out)
 			readerRows(hub.Runtime.Partitions, v.Definition.Name).Print(k.Out)

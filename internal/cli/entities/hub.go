@@ -94,6 +94,7 @@ type groupRuntime struct {
 	Readers    int     `json:"readers"`
 	Partitions int     `json:"partitions"`
 	LagEvents  int64   `json:"lagEvents"`
+	LagBytes   int64   `json:"lagBytes"`
 	LagSeconds float64 `json:"lagSeconds"`
 }
 
@@ -114,6 +115,7 @@ type readerView struct {
 	Epoch      *int64    `json:"epoch"`
 	Next       int64     `json:"nextSequenceNumber"`
 	LagEvents  int64     `json:"lagEvents"`
+	LagBytes   int64     `json:"lagBytes"`
 	LagSeconds float64   `json:"lagSeconds"`
 	Since      time.Time `json:"since"`
 }
@@ -225,20 +227,20 @@ func partitionTable(ps []partitionView) *cli.Table {
 // groupTable lists consumer groups. How far one is behind is known of partitions that it
 // reads.
 func groupTable(gs []groupRuntime) *cli.Table {
-	t := cli.NewTable("GROUP", "#READERS", "#PARTITIONS READ", "#EVENTS BEHIND", "#TIME BEHIND")
+	t := cli.NewTable("GROUP", "#READERS", "#PARTITIONS READ", "#EVENTS BEHIND", "#SIZE BEHIND", "#TIME BEHIND")
 	for _, g := range gs {
-		events, age := "-", "-"
+		events, size, age := "-", "-", "-"
 		if g.Readers > 0 {
-			events, age = strconv.FormatInt(g.LagEvents, 10), secondsText(g.LagSeconds)
+			events, size, age = strconv.FormatInt(g.LagEvents, 10), cli.BytesText(g.LagBytes), secondsText(g.LagSeconds)
 		}
-		t.Add(g.Name, g.Readers, g.Partitions, events, age)
+		t.Add(g.Name, g.Readers, g.Partitions, events, size, age)
 	}
 	return t
 }
 
 // readerRows lists the readers of a group; empty is of all groups.
 func readerRows(ps []partitionView, group string) *cli.Table {
-	t := cli.NewTable("#PARTITION", "GROUP", "READER", "#EPOCH", "#NEXT", "#EVENTS BEHIND", "#TIME BEHIND", "SINCE")
+	t := cli.NewTable("#PARTITION", "GROUP", "READER", "#EPOCH", "#NEXT", "#EVENTS BEHIND", "#SIZE BEHIND", "#TIME BEHIND", "SINCE")
 	for _, p := range ps {
 		for _, r := range p.Readers {
 			if group != "" && entity.Key(r.Group) != entity.Key(group) {
@@ -248,7 +250,7 @@ func readerRows(ps []partitionView, group string) *cli.Table {
 			if r.Epoch != nil {
 				epoch = strconv.FormatInt(*r.Epoch, 10)
 			}
-			t.Add(p.ID, r.Group, cli.Short(r.Name, cli.BodyColumn), epoch, r.Next, r.LagEvents, secondsText(r.LagSeconds), cli.TimeText(r.Since))
+			t.Add(p.ID, r.Group, cli.Short(r.Name, cli.BodyColumn), epoch, r.Next, r.LagEvents, cli.BytesText(r.LagBytes), secondsText(r.LagSeconds), cli.TimeText(r.Since))
 		}
 	}
 	return t
