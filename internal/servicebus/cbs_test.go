@@ -62,6 +62,16 @@ func TestPutToken(t *testing.T) {
 		reply := cbs.call("put-token", "a.b.c", map[string]any{"type": tokenJWT, "name": "sb://ns.example/q"})
 		checkStatus(t, "put-token", reply, 401)
 	})
+	// azure-eventhub 5.11 for Python calls every token a JWT.
+	for key, status := range map[string]int32{rootRule.PrimaryKey: 202, "wrong": 401} {
+		t.Run("signature that is called a bearer token", func(t *testing.T) {
+			rule := rootRule
+			rule.PrimaryKey = key
+			reply := cbs.call("put-token", access.SignToken(rule, "sb://ns.example/q", hour),
+				map[string]any{"type": tokenJWT, "name": "sb://ns.example/q"})
+			checkStatus(t, "put-token", reply, status)
+		})
+	}
 	t.Run("other operation", func(t *testing.T) {
 		checkStatus(t, "delete-token", cbs.call("delete-token", "x", nil), 501)
 	})
@@ -191,5 +201,21 @@ func TestRefusalsAreReported(t *testing.T) {
 		}
 	default:
 		t.Error("nobody was told")
+	}
+}
+
+// A client of Event Hubs always has a selector. What is not there is said to be so, before
+// anything about selectors.
+func TestSelectorOnWhatIsNotThere(t *testing.T) {
+	b := start(t)
+	s := b.login(t, rootRule).session()
+	selector := &amqp.ReceiverOptions{Filters: []amqp.LinkFilter{amqp.NewSelectorFilter("amqp.annotation.x-opt-offset > '-1'")}}
+	for node, condition := range map[string]string{
+		"other":                               "amqp:not-found",
+		"other/ConsumerGroups/g/Partitions/0": "amqp:not-found",
+		"q":                                   "amqp:not-implemented",
+	} {
+		_, err := s.NewReceiver(t.Context(), node, selector)
+		wantCondition(t, node, err, condition)
 	}
 }

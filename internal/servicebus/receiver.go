@@ -78,6 +78,10 @@ func (c *links) attachReceiver(l *endpoint.Link, path string) error {
 		return err
 	}
 	if err := checkFilters(l.Remote().Source); err != nil {
+		// A client of Event Hubs always has a selector, and asks for what is not there.
+		if _, missing := c.broker.Resolve(path); errors.Is(missing, broker.ErrNotFound) {
+			return missing
+		}
 		return err
 	}
 	r := &receiver{c: c, link: l, path: path, session: sessionRequestOf(l.Remote().Source), typical: unknownSize}

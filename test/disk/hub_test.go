@@ -62,7 +62,7 @@ type publisher struct {
 func (p *publisher) untilFull(ctx context.Context) {
 	p.b.t.Helper()
 	c := p.b.connect(ctx)
-	s, err := c.OpenSender(ctx, client.Partition(hubName, "0"), nil)
+	s, err := c.OpenSender(ctx, hubName+"/Partitions/0", nil)
 	if err != nil {
 		p.b.t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (p *publisher) untilFull(ctx context.Context) {
 func (p *publisher) admitted(ctx context.Context) {
 	p.b.t.Helper()
 	c := p.b.connect(ctx)
-	s, err := c.OpenSender(ctx, client.Partition(hubName, "0"), nil)
+	s, err := c.OpenSender(ctx, hubName+"/Partitions/0", nil)
 	if err != nil {
 		p.b.t.Fatal(err)
 	}
