@@ -7,7 +7,11 @@ network namespace of its own: see run.sh.
 """
 
 import asyncio
+import contextlib
 import datetime
+import io
+import pathlib
+import re
 import threading
 import unittest
 import uuid
@@ -30,7 +34,7 @@ NAMES = {
 }
 TRANSPORTS = ["pyamqp", "uamqp"]
 HUBS = [f"name: {name}-{transport}, partitionCount: {count}, consumerGroups: [audit]"
-        for name, count in NAMES.items() for transport in TRANSPORTS]
+        for name, count in NAMES.items() for transport in TRANSPORTS] + ["name: clicks, partitionCount: 4"]
 
 
 def setUpModule():
@@ -48,6 +52,18 @@ def numbers(start, end):
 
 def events(*bodies):
     return [EventData(b) for b in bodies]
+
+
+class Readme(unittest.TestCase):
+    """The program of the README works as it stands there, but for the certificate."""
+
+    def test_program(self):
+        text = (pathlib.Path(__file__).parents[3] / "README.md").read_text()
+        program = next(b for b in re.findall("```python\n(.*?)```", text, re.DOTALL) if "azure.eventhub" in b)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(program.replace("/tmp/triage/tls/ca.pem", str(broker.ca)), {})
+        self.assertEqual(out.getvalue(), "0 hello\n")
 
 
 class Client:
