@@ -336,6 +336,7 @@ class GuideTest(unittest.TestCase):
     def run_snippets(self, page):
         text = (running.ROOT / page).read_text()
         snippets = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        snippets = [s for s in snippets if "azure.eventhub" not in s]  # which ../eventhub runs
         self.assertTrue(snippets)
         printed = io.StringIO()
         for snippet in snippets:
