@@ -122,7 +122,7 @@ own_runner() {
 
 # Packages that have no goroutine and may not import sync, context or net, which
 # internal/archtest checks: the race detector has nothing to find in them. Their callers
-# are tested with it.
+# are tested with it. archtest only reads sources.
 pure=(./internal/queue/... ./internal/stream ./internal/filter/... ./internal/policy/... ./internal/objective ./internal/ordering ./internal/archtest)
 
 # Packages with files named *_race_test.go: with the race detector their tests play
