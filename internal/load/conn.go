@@ -165,6 +165,40 @@ func (c *conn) loop(handle func() error, topUp func()) error {
 	}
 }
 
+// frames hands over the transfers that were read, until there is no whole frame left, and
+// then calls done.
+func (c *conn) frames(transfer func(fields *codec.Reader, payload []byte), done func()) error {
+	for {
+		code, fields, payload, ok, err := c.next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			done()
+			return nil
+		}
+		if code == frame.CodeTransfer {
+			transfer(&fields, payload)
+		} else if err := refusal(code, &fields); err != nil {
+			return err
+		}
+		if fields.Err() != nil {
+			return fields.Err()
+		}
+	}
+}
+
+// grant gives the broker credit on a link on which we have received count deliveries.
+func (c *conn) grant(handle, count, credit uint32) {
+	c.send(&frame.Flow{
+		NextIncomingID: c.nextIn, HasNextIncomingID: true,
+		IncomingWindow: 1<<31 - 1, OutgoingWindow: 1<<31 - 1,
+		Handle: handle, HasHandle: true,
+		DeliveryCount: count, HasDeliveryCount: true,
+		LinkCredit: credit, HasLinkCredit: true,
+	})
+}
+
 type performative interface{ Append(dst []byte) []byte }
 
 // send gathers a frame for flush.

@@ -108,38 +108,20 @@ func (in *eventReader) topUp() {
 			continue
 		}
 		l.left = in.credit
-		in.send(&frame.Flow{
-			NextIncomingID: in.nextIn, HasNextIncomingID: true,
-			IncomingWindow: 1<<31 - 1, OutgoingWindow: 1<<31 - 1,
-			Handle: uint32(i), HasHandle: true,
-			DeliveryCount: l.count, HasDeliveryCount: true,
-			LinkCredit: in.credit, HasLinkCredit: true,
-		})
+		in.grant(uint32(i), l.count, in.credit)
 	}
 }
 
 // handle takes what the broker sent.
 func (in *eventReader) handle() error {
 	now := in.run.since()
-	for {
-		code, fields, payload, ok, err := in.next()
-		if err != nil {
-			return err
-		}
-		if !ok {
-			in.out.Add(in.known)
-			in.known = 0
-			return nil
-		}
-		if code == frame.CodeTransfer {
-			in.transfer(&fields, payload, now)
-		} else if err := refusal(code, &fields); err != nil {
-			return err
-		}
-		if fields.Err() != nil {
-			return fields.Err()
-		}
-	}
+	return in.frames(func(fields *codec.Reader, payload []byte) { in.transfer(fields, payload, now) }, in.counted)
+}
+
+// counted reports what was received since the last report.
+func (in *eventReader) counted() {
+	in.out.Add(in.known)
+	in.known = 0
 }
 
 func (in *eventReader) transfer(fields *codec.Reader, payload []byte, now time.Duration) {

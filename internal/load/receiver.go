@@ -52,36 +52,13 @@ func (in *receiver) topUp() {
 		return
 	}
 	in.left = in.credit
-	in.send(&frame.Flow{
-		NextIncomingID: in.nextIn, HasNextIncomingID: true,
-		IncomingWindow: 1<<31 - 1, OutgoingWindow: 1<<31 - 1,
-		Handle: handle, HasHandle: true,
-		DeliveryCount: in.count, HasDeliveryCount: true,
-		LinkCredit: in.credit, HasLinkCredit: true,
-	})
+	in.grant(handle, in.count, in.credit)
 }
 
 // handle takes what the broker sent and completes it, a whole range at once.
 func (in *receiver) handle() error {
 	now := in.run.since()
-	for {
-		code, fields, payload, ok, err := in.next()
-		if err != nil {
-			return err
-		}
-		if !ok {
-			in.complete()
-			return nil
-		}
-		if code == frame.CodeTransfer {
-			in.transfer(&fields, payload, now)
-		} else if err := refusal(code, &fields); err != nil {
-			return err
-		}
-		if fields.Err() != nil {
-			return fields.Err()
-		}
-	}
+	return in.frames(func(fields *codec.Reader, payload []byte) { in.transfer(fields, payload, now) }, in.complete)
 }
 
 func (in *receiver) transfer(fields *codec.Reader, payload []byte, now time.Duration) {
