@@ -20,17 +20,10 @@ const firstPartition = 16
 
 // describeEvents names a record in the log of an event hub and says what it is about.
 func describeEvents(payload []byte) (kind, about string) {
-	if len(payload) == 0 {
-		return "empty", ""
-	}
-	kind, ok := hubRecords[payload[0]]
-	if !ok {
-		return fmt.Sprintf("unknown %#02x", payload[0]), ""
-	}
-	f := fields{payload[1:]}
+	kind, f := kindOf(payload, hubRecords)
 	switch kind {
 	case "body":
-		return kind, fmt.Sprintf("%d bytes", len(payload)-1)
+		return kind, fmt.Sprintf("%d bytes", len(f.rest))
 	case "partition":
 		return f.partition()
 	case "new partition":
@@ -41,8 +34,10 @@ func describeEvents(payload []byte) (kind, about string) {
 		number := f.number()
 		inner, about := f.partition()
 		return kind, fmt.Sprintf("snapshot %d: %s %s", number, inner, about)
+	case "snapshot begin", "snapshot end":
+		return kind, fmt.Sprintf("snapshot %d", f.number())
 	}
-	return kind, fmt.Sprintf("snapshot %d", f.number())
+	return kind, ""
 }
 
 // partition names a record of a partition behind its unit.

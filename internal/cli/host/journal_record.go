@@ -26,19 +26,25 @@ var (
 	subQueues = []string{"", " dead letters", " transfer dead letters"}
 )
 
+// kindOf names the kind of a record and returns its fields. A kind that is not in the table
+// has its number as its name.
+func kindOf(payload []byte, names map[byte]string) (kind string, f fields) {
+	if len(payload) == 0 {
+		return "empty", f
+	}
+	f.rest = payload[1:]
+	if kind, ok := names[payload[0]]; ok {
+		return kind, f
+	}
+	return fmt.Sprintf("unknown %#02x", payload[0]), f
+}
+
 // describe names a record and says what it is about.
 func describe(payload []byte) (kind, about string) {
-	if len(payload) == 0 {
-		return "empty", ""
-	}
-	kind, ok := shardRecords[payload[0]]
-	if !ok {
-		return fmt.Sprintf("unknown %#02x", payload[0]), ""
-	}
-	f := fields{payload[1:]}
+	kind, f := kindOf(payload, shardRecords)
 	switch kind {
 	case "body":
-		return kind, fmt.Sprintf("%d bytes", len(payload)-1)
+		return kind, fmt.Sprintf("%d bytes", len(f.rest))
 	case "queue":
 		return f.queue()
 	case "create":
@@ -58,8 +64,10 @@ func describe(payload []byte) (kind, about string) {
 		number := f.number()
 		inner, about := f.queue()
 		return kind, fmt.Sprintf("snapshot %d: %s %s", number, inner, about)
+	case "snapshot begin", "snapshot end":
+		return kind, fmt.Sprintf("snapshot %d", f.number())
 	}
-	return kind, fmt.Sprintf("snapshot %d", f.number())
+	return kind, ""
 }
 
 // fields reads the fields of a record. What is cut short reads as zero: a dump
