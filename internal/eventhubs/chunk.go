@@ -49,6 +49,26 @@ func (out *chunk) append(w *message.EventWriter) {
 	out.payloads.Ends = append(out.payloads.Ends, len(out.payloads.Bytes))
 }
 
+// mostBatches is how many bytes of batches go into one delivery, unless a single one is
+// larger: so much fits into a frame of most peers.
+const mostBatches = 60 << 10
+
+// appendBatch adds a batch as it is stored, to the last delivery if that is not large.
+func (out *chunk) appendBatch(b *message.EventBatch) {
+	p, from := &out.payloads, 0
+	if n := len(p.Ends); n > 0 {
+		if n > 1 {
+			from = p.Ends[n-2]
+		}
+		if len(p.Bytes)-from+b.Size() <= mostBatches {
+			p.Ends = p.Ends[:n-1]
+		}
+	}
+	p.Bytes = b.AppendTo(p.Bytes)
+	p.Ends = append(p.Ends, len(p.Bytes))
+	out.next = b.First + int64(b.Count)
+}
+
 // recycle takes a chunk back once it was sent.
 func (out *chunk) recycle() {
 	recycle(out.payloads.Bytes)

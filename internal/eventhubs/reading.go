@@ -173,6 +173,9 @@ type chunkWriter struct {
 // write hands the events of batches to the connection. If it has not taken all of them for
 // a while, next is the first of the others.
 func (w *chunkWriter) write(batches []broker.EventBatch) (next stream.SeqNo, whole bool, err error) {
+	if w.r.batches {
+		return w.writeStored(batches)
+	}
 	left := 0 // about how many bytes the events have that were not written
 	for i := range batches {
 		left += len(batches[i].Raw) + batches[i].Count*eventOverhead
@@ -188,7 +191,7 @@ func (w *chunkWriter) write(batches []broker.EventBatch) (next stream.SeqNo, who
 			}
 			need := w.events.Size()
 			if w.out == nil || len(w.out.payloads.Bytes)+need > w.limit {
-				if ok, err := w.begin(max(need, left)); !ok {
+				if ok, err := w.begin(need, left); !ok {
 					return stream.SeqNo(seq), false, err
 				}
 			}
@@ -205,14 +208,37 @@ func (w *chunkWriter) write(batches []broker.EventBatch) (next stream.SeqNo, who
 	return 0, true, nil
 }
 
+// writeStored is write for a receiver that takes batches as they are stored.
+func (w *chunkWriter) writeStored(batches []broker.EventBatch) (next stream.SeqNo, whole bool, err error) {
+	left := 0
+	for i := range batches {
+		left += len(batches[i].Raw) + eventOverhead
+	}
+	for i := range batches {
+		b := &batches[i]
+		out := message.EventBatch{First: int64(b.First), At: b.At, Count: b.Count, Skip: b.Skip, Stored: b.Raw}
+		need := out.Size()
+		if w.out == nil || len(w.out.payloads.Bytes)+need > w.limit {
+			if ok, err := w.begin(need, left); !ok {
+				return b.First, false, err
+			}
+		}
+		w.out.appendBatch(&out)
+		left -= need
+	}
+	w.post()
+	return 0, true, nil
+}
+
 // begin posts the chunk that is full, and begins another when the connection has sent one;
-// it reports whether that was soon enough. left is about how many bytes are to be written.
-func (w *chunkWriter) begin(left int) (bool, error) {
+// it reports whether that was soon enough. need is how many bytes come next, left about how
+// many in all.
+func (w *chunkWriter) begin(need, left int) (bool, error) {
 	w.post()
 	if ok, err := w.r.awaitChunk(); !ok {
 		return false, err
 	}
-	w.limit = max(min(left, w.r.c.share()/4), w.events.Size())
+	w.limit = max(min(left, w.r.c.share()/4), need)
 	w.out = w.r.c.newChunk(w.limit)
 	return true, nil
 }

@@ -8,9 +8,11 @@ import (
 	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
@@ -31,6 +33,7 @@ type receiver struct {
 	path    string
 	id      uint64 // of the hub
 	metrics bool   // the peer wants to know how far behind it is
+	batches bool   // the peer takes batches as they are stored
 
 	ctx     context.Context // ends with the link
 	cancel  context.CancelFunc
@@ -67,6 +70,9 @@ func (c *links) attachReceiver(l *endpoint.Link, path string) error {
 		c: c, link: l, path: path, id: h.ID, look: make(chan struct{}, 1),
 		metrics: desires(l.Remote(), names.RuntimeMetric),
 	}
+	if v, ok := wire.Lookup(l.Remote().Properties, names.Batches); ok {
+		r.batches, _ = v.Bool()
+	}
 	o.Space = r.takeSpace
 	o.Ended = func(err error) { c.Do(func() { r.ended(err) }) }
 	if !c.Counter().Take(receiverCost) {
@@ -98,6 +104,11 @@ func (r *receiver) opened(from *broker.EventReader, position int64, err error) {
 	var a endpoint.Accept
 	if r.metrics {
 		a.OfferedCapabilities = []string{names.RuntimeMetric}
+	}
+	if r.batches {
+		b, at := codec.BeginMap(nil)
+		b = codec.AppendBool(codec.AppendSymbol(b, names.Batches), true)
+		a.Properties = codec.EndMap(b, at, 1)
 	}
 	r.link.Accept(a)
 	r.Credit()

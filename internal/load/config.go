@@ -30,6 +30,9 @@ type Config struct {
 	// Behind is how many connections read the hub from its oldest event on meanwhile. The
 	// others then begin behind the backlog, and are measured.
 	Behind int
+	// Single has every event of a hub come in a delivery of its own, as the SDKs read.
+	// Else they come in batches, as our client reads.
+	Single bool
 
 	Senders   int // connections; default 4
 	Receivers int // connections; default 4
@@ -78,7 +81,10 @@ func (c Config) WithDefaults() Config {
 		c.Partitions = cmp.Or(c.Partitions, 16)
 		c.Batch = cmp.Or(c.Batch, hubBatch)
 		c.Window = cmp.Or(c.Window, hubWindow)
-		c.Credit = cmp.Or(c.Credit, hubCredit)
+		if c.Single {
+			c.Credit = cmp.Or(c.Credit, hubCredit)
+		}
+		c.Credit = cmp.Or(c.Credit, batchCredit)
 		c.Receivers = min(c.Receivers, c.Partitions)
 	}
 	c.Window = cmp.Or(c.Window, 500)
@@ -106,6 +112,7 @@ func (c Config) Validate() error {
 	wrong(c.Senders < 1 || c.Receivers < 1, "senders and receivers: at least one of each")
 	wrong(c.Window < 1 || c.Credit < 1, "window and credit: at least 1")
 	wrong(c.Hub != "" && c.Urgent > 0, "urgent: an event hub has no priorities")
+	wrong(c.Hub == "" && c.Single, "single: messages of a queue are always single")
 	wrong(c.Hub == "" && c.Behind > 0, "behind: a queue has no old messages to read")
 	wrong(c.Behind < 0 || c.Behind > maxBehind, "behind: %d is outside 0..%d", c.Behind, maxBehind)
 	wrong(c.Partitions < 0, "partitions: %d is negative", c.Partitions)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/objective"
 )
@@ -19,6 +20,9 @@ const (
 	hubBatch  = 100
 	hubWindow = 32
 	hubCredit = 10_000
+	// batchCredit is how many deliveries of batches a receiver is ready to hold. Each has
+	// up to a frame of events.
+	batchCredit = 64
 )
 
 // newEventTemplate prepares events, which have no header.
@@ -43,6 +47,7 @@ type eventReader struct {
 	links  []partitionReader // by their handles
 	out    *atomic.Uint64    // counts events of this run
 	behind bool              // it reads what is old, and nothing is measured
+	scan   message.EventScanner
 
 	known   uint64 // events of this run since the last report
 	foreign uint64 // events of other runs
@@ -70,12 +75,18 @@ func (in *eventReader) attach(from string, first, step int) error {
 	r, c := in.run, in.conn
 	for p := first; p < r.cfg.Partitions; p += step {
 		node := fmt.Sprintf("%s/ConsumerGroups/$Default/Partitions/%d", r.cfg.Hub, p)
-		c.send(&frame.Attach{
+		attach := &frame.Attach{
 			Name: r.linkName("reader"), Handle: uint32(len(in.links)), Role: frame.Receiver,
 			SenderSettleMode: frame.SenderMixed,
 			Source:           &frame.Source{Address: node, Filter: startFilter(from)},
 			Target:           &frame.Target{Address: node},
-		})
+		}
+		if !r.cfg.Single {
+			b, at := codec.BeginMap(nil)
+			b = codec.AppendBool(codec.AppendSymbol(b, names.Batches), true)
+			attach.Properties = codec.EndMap(b, at, 1)
+		}
+		c.send(attach)
 		in.links = append(in.links, partitionReader{})
 		if err := c.flush(); err != nil {
 			return err
@@ -142,8 +153,35 @@ func (in *eventReader) transfer(fields *codec.Reader, payload []byte, now time.D
 		}
 		payload = l.partial
 	}
-	k, sent, ok := readBody(payload, in.run.number, in.run.cfg.Size)
+	if in.run.cfg.Single {
+		in.event(payload, now)
+	} else {
+		in.batches(payload, now)
+	}
 	l.partial = l.partial[:0]
+}
+
+// batches takes a delivery of batches apart.
+func (in *eventReader) batches(payload []byte, now time.Duration) {
+	for len(payload) > 0 {
+		b, rest, err := message.NextEventBatch(payload)
+		if err != nil {
+			in.foreign++
+			return
+		}
+		in.scan.Open(b.Stored)
+		for n := 0; in.scan.Next(); n++ {
+			if n >= b.Skip {
+				in.event(in.scan.Event(), now)
+			}
+		}
+		payload = rest
+	}
+}
+
+// event counts an event.
+func (in *eventReader) event(raw []byte, now time.Duration) {
+	k, sent, ok := readBody(raw, in.run.number, in.run.cfg.Size)
 	if !ok {
 		in.foreign++
 		return

@@ -4,16 +4,12 @@ package message
 
 import (
 	"encoding/binary"
-	"errors"
 	"strconv"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/names"
 )
-
-// errStored says that bytes are no stored batch of events, or end within one.
-var errStored = errors.New("message: not a stored batch of events")
 
 // EventWriter takes stored batches apart and writes their events as a receiver gets them:
 // with sequence number, offset and enqueued time among the message annotations, in place
@@ -29,12 +25,9 @@ var errStored = errors.New("message: not a stored batch of events")
 // The zero EventWriter is ready. It is meant to be kept: it remembers the annotations of
 // the last event, since those of the next one are mostly the same.
 type EventWriter struct {
-	rest  []byte // of the stored batch, behind event
-	form  byte
-	event []byte
-	seq   int64 // of event
-	ms    uint64
-	err   error
+	EventScanner
+	seq int64 // of the event
+	ms  uint64
 
 	// metrics is the section of delivery annotations that every event gets; empty for
 	// none.
@@ -60,21 +53,8 @@ type EventWriter struct {
 // not change until the last event was written.
 func (w *EventWriter) Open(stored []byte, first int64, at time.Time) {
 	w.seq, w.ms = first-1, uint64(at.UnixMilli())
-	w.rest, w.form, w.event, w.err = nil, 0, nil, nil
-	if len(stored) == 0 || stored[0] != formSingle && stored[0] != formBatch {
-		w.err = errStored
-		return
-	}
-	w.form, w.rest = stored[0], stored[1:]
-	var key string
-	var found bool
-	if w.form == formBatch {
-		var annotations []byte
-		annotations, w.rest, w.err = skipHead(w.rest)
-		if len(annotations) > 0 {
-			key, found = keyOf(annotations)
-		}
-	}
+	w.EventScanner.Open(stored)
+	key, found := w.Key()
 	if found != w.hasKey || key != string(w.envelopeKey) {
 		w.envelopeKey, w.hasKey = append(w.envelopeKey[:0], key...), found
 		w.ready = false
@@ -83,25 +63,9 @@ func (w *EventWriter) Open(stored []byte, first int64, at time.Time) {
 
 // Next steps to the next event, and reports whether there is one.
 func (w *EventWriter) Next() bool {
-	if len(w.rest) == 0 && w.form != formSingle || w.err != nil {
-		return false
-	}
 	w.seq++
-	if w.form == formSingle {
-		w.event, w.rest, w.form = w.rest, nil, 0
-		return true
-	}
-	event, n := dataSection(w.rest)
-	if n == 0 {
-		w.err = errStored
-		return false
-	}
-	w.event, w.rest = event, w.rest[n:]
-	return true
+	return w.EventScanner.Next()
 }
-
-// Err returns why there are no more events, nil at the end of a batch.
-func (w *EventWriter) Err() error { return w.err }
 
 // Size returns about how many bytes Append appends, and at least as many for events in
 // the usual form.
@@ -236,22 +200,6 @@ func keyOf(section []byte) (key string, found bool) {
 		}
 	}
 	return "", false
-}
-
-// skipHead steps over the sections of an envelope and returns its message annotations and
-// its body.
-func skipHead(b []byte) (annotations, body []byte, err error) {
-	for code := byte(codeHeader); code <= codeApplication; code++ {
-		n := sectionLen(b, code)
-		if code == codeAnnotations {
-			annotations = b[:n]
-		}
-		b = b[n:]
-	}
-	if _, n := dataSection(b); n == 0 {
-		return nil, nil, errStored
-	}
-	return annotations, b, nil
 }
 
 // sectionLen returns the length of the section that b begins with, if it is the one of

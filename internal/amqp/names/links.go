@@ -40,3 +40,7 @@ const (
 	RuntimeMetric      = "com.microsoft:enable-receiver-runtime-metric"
 	IdempotentProducer = "com.microsoft:idempotent-producer"
 )
+
+// Batches is a property of a receiver's attach, and of the answer to it: events come in
+// batches, as message.EventBatch says, and not each in a delivery of its own.
+const Batches = "triagemq:batches"

@@ -46,6 +46,8 @@ runs in this process, on a disk of its own that is removed afterwards.
 
 With --hub events are sent to an event hub, in batches of 100 unless --batch says
 otherwise, and read from all its partitions. An event counts as out when it was received.
+Our own client reads events in batches; --single reads each in a delivery of its own, as
+the SDKs do.
 
 With --backlog so many messages are waiting before anything is measured; if the
 queue is full before, that is an error. With
@@ -72,6 +74,7 @@ then is the time from sending to receipt.`,
 	fs.StringVar(&f.Hub, "hub", "", "`name` of an event hub to use instead of a queue, created if need be")
 	fs.IntVar(&f.Partitions, "partitions", 16, "partitions of the event hub")
 	fs.IntVar(&f.Behind, "behind", 0, "connections that read the event hub from its oldest event meanwhile")
+	fs.BoolVar(&f.Single, "single", false, "read each event of the hub in a delivery of its own, as the SDKs do")
 	fs.StringVar(&f.mode, "mode", string(load.InOut), "send, receive or inout")
 	fs.IntVar(&f.Senders, "senders", 4, "connections that send")
 	fs.IntVar(&f.Receivers, "receivers", 4, "connections that receive")
