@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -69,12 +70,21 @@ type EventReader struct {
 	epoch   *int64
 	link    *lazyValue[*link]
 	sem     chan struct{} // capacity 1: full while someone receives
-	start   string        // filter of the next link; guarded by sem
-	closed  atomic.Bool
+	// Guarded by sem:
+	start    string     // filter of the next link
+	unpacked []Received // events of the last delivery that were not returned
+	from     *link      // that they came over
+
+	single atomic.Bool // the broker knows no batches
+	closed atomic.Bool
 }
 
-// eventCredit is how many events are on their way before Receive asks for them.
-const eventCredit = 1000
+// eventCredit is how many events are on their way before Receive asks for them, and
+// batchCredit how many deliveries of batches, each of about 60 KiB.
+const (
+	eventCredit = 1000
+	batchCredit = 16
+)
 
 // OpenEventReader opens a reader of a partition; see [Client.Partitions]. An empty hub
 // means the entity that the address of the broker names.
@@ -123,16 +133,32 @@ func (r *EventReader) open(ctx context.Context) (*link, error) {
 		if err := conn.authorize(ctx, r.address); err != nil {
 			return nil, err
 		}
-		settled := amqp.SenderSettleModeSettled
-		o := &amqp.ReceiverOptions{Credit: eventCredit, RequestedSenderSettleMode: &settled}
-		if r.start != "" {
-			o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(r.start)}
+		l, err := unlessClosed(&r.closed)(conn.openReceiver(ctx, r.address, r.linkOptions()))
+		if err != nil || r.single.Load() || l.receiver.Properties()[names.Batches] == true {
+			return l, err
 		}
-		if r.epoch != nil {
-			o.Properties = map[string]any{names.Epoch: *r.epoch}
-		}
-		return unlessClosed(&r.closed)(conn.openReceiver(ctx, r.address, o))
+		r.single.Store(true)
+		_ = l.close(ctx) // the one that follows counts
+		return unlessClosed(&r.closed)(conn.openReceiver(ctx, r.address, r.linkOptions()))
 	})
+}
+
+// linkOptions returns how the next link is attached.
+func (r *EventReader) linkOptions() *amqp.ReceiverOptions {
+	settled := amqp.SenderSettleModeSettled
+	o := &amqp.ReceiverOptions{Credit: batchCredit, RequestedSenderSettleMode: &settled, Properties: map[string]any{}}
+	if r.single.Load() {
+		o.Credit = eventCredit
+	} else {
+		o.Properties[names.Batches] = true
+	}
+	if r.start != "" {
+		o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(r.start)}
+	}
+	if r.epoch != nil {
+		o.Properties[names.Epoch] = *r.epoch
+	}
+	return o
 }
 
 // Receive waits for events and returns at least one and at most limit of them. When ctx
@@ -151,27 +177,56 @@ func (r *EventReader) Receive(ctx context.Context, limit int) ([]*Received, erro
 			return err
 		}
 		o.reset(time.Now())
-		m, err := l.receiver.Receive(ctx, nil)
-		if err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return l.failed(ctx, err)
-		}
-		for ; m != nil; m = l.receiver.Prefetched() {
-			e := decode(m)
-			e.Source = r.address
-			if out = append(out, e); len(out) >= limit {
-				break
-			}
-		}
-		return nil
+		out, err = r.receive(ctx, l, limit)
+		return err
 	})
 	if err != nil {
 		return nil, failure("read", r.address, err)
 	}
 	r.start = afterEvent(out[len(out)-1].SeqNo)
 	return r.client.options.Hooks.received(ctx, out, nil)
+}
+
+// receive waits for events of a link and returns at least one.
+func (r *EventReader) receive(ctx context.Context, l *link, limit int) (out []*Received, err error) {
+	if r.from != l {
+		r.unpacked, r.from = nil, l // what is left of an older link comes again
+	}
+	for len(out) == 0 {
+		if len(r.unpacked) == 0 {
+			m, err := l.receiver.Receive(ctx, nil)
+			if err != nil {
+				if ctx.Err() != nil {
+					return nil, context.Cause(ctx)
+				}
+				return nil, l.failed(ctx, err)
+			}
+			if err := r.unpack(m); err != nil {
+				return nil, err
+			}
+		}
+		for out = r.take(out, limit); len(out) < limit; out = r.take(out, limit) {
+			m := l.receiver.Prefetched()
+			if m == nil {
+				break
+			}
+			if err := r.unpack(m); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// take moves unpacked events to out, up to limit.
+func (r *EventReader) take(out []*Received, limit int) []*Received {
+	n := min(len(r.unpacked), limit-len(out))
+	out = slices.Grow(out, n)
+	for i := range n {
+		out = append(out, &r.unpacked[i])
+	}
+	r.unpacked = r.unpacked[n:]
+	return out
 }
 
 // Close ends the reader, within five seconds.

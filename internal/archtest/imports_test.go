@@ -172,8 +172,8 @@ var pkgRules = map[string]pkgRule{
 	"cli/pools":      {may: []string{"cli"}},
 	"cli/messages":   {may: []string{"cli", "client", "entity", "policy"}},
 	"cli/host":       {may: []string{"cli", "server", "server/credentials", "config", "entity", "access", "policy", "journal", "journal/wal/repair", "vfs", "load"}},
-	"client":         {may: []string{"address", "amqp/*", "notify", "sas"}},
-	"client/admin":   {may: []string{"client", "address", "sas", "entity"}}, // entity for the text of durations and values
+	"client":         {may: []string{"address", "amqp/*", "message", "notify", "sas"}}, // message for events as they are stored
+	"client/admin":   {may: []string{"client", "address", "sas", "entity"}},            // entity for the text of durations and values
 	"worker":         {may: []string{"client", "worker/*", "window", "autoscale", "amqp/names"}},
 	"worker/program": {may: []string{"client", "worker"}},
 	"tracing":        {may: []string{"client", "worker"}},

@@ -143,3 +143,9 @@ func NextEventBatch(raw []byte) (b EventBatch, rest []byte, err error) {
 	b, err = ReadEventBatch(data)
 	return b, raw[n:], err
 }
+
+// OnlyData returns the body of an event that is one data section and nothing else.
+func OnlyData(event []byte) (body []byte, ok bool) {
+	body, n := dataSection(event)
+	return body, n > 0 && n == len(event)
+}
