@@ -151,9 +151,13 @@ func (w *WAL) readyOne() (bool, error) {
 // fill writes zeros over an allocated file: a commit over written blocks costs no
 // metadata. It stops early, which does no harm, when somebody waits for the file,
 // or soon will: when in the time of a few more steps the ready segments would be
-// used up.
+// used up. Nor is it worth it while so much is appended that commits are large: then
+// their metadata is nothing beside them, and zeros would take half of the disk.
 func (w *WAL) fill(p *store.Spare) error {
-	const steps = 8 // a step takes about as long as to format the file
+	const (
+		steps = 8                  // a step takes about as long as to format the file
+		much  = store.ZeroStep / 4 // appended during one step
+	)
 	w.mu.Lock()
 	appended := w.log.appended
 	w.mu.Unlock()
@@ -163,7 +167,7 @@ func (w *WAL) fill(p *store.Spare) error {
 		kept := max(s.target, s.spared) + p.Usable(w.segmentSize) // what is not ready, or not for senders
 		have := w.available()
 		used := w.log.appended - appended
-		hurry := s.lack > 0 || s.waiting > 0 || w.stopping.Load() || used > 0 && have < kept+steps*used
+		hurry := s.lack > 0 || s.waiting > 0 || w.stopping.Load() || used > 0 && (have < kept+steps*used || used >= much)
 		appended += used
 		w.mu.Unlock()
 		if hurry {
