@@ -161,8 +161,10 @@ func (r *EventReader) linkOptions() *amqp.ReceiverOptions {
 }
 
 // Receive waits for events and returns at least one and at most limit of them. When ctx
-// ends before one came it returns ctx's error.
+// ends before one came it returns ctx's error. Events that were sent as one batch share
+// memory: who keeps one of them for long should copy it.
 func (r *EventReader) Receive(ctx context.Context, limit int) ([]*Received, error) {
+	limit = max(limit, 1)
 	select {
 	case r.sem <- struct{}{}:
 	case <-ctx.Done():
