@@ -148,3 +148,10 @@ func (c *Client) watch(conn *connection) {
 
 // entity returns the entity that is meant by what the caller said.
 func (c *Client) entity(name string) string { return cmp.Or(name, c.target.entity) }
+
+// Namespace returns the host of the broker as the address names it, with its port if it
+// has one.
+func (c *Client) Namespace() string { return c.target.name }
+
+// Entity returns the entity that the address names; "" if it names none.
+func (c *Client) Entity() string { return c.target.entity }

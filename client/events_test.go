@@ -104,6 +104,18 @@ func TestReadEvents(t *testing.T) {
 	}
 }
 
+func TestReceiveReturnsAtLeastOne(t *testing.T) {
+	c := triagetest.Start(t, hub).Client()
+	publish(t, c, "clicks/Partitions/1", eventBodies("a", "b")...)
+	r := openReader(t, c, nil)
+	for _, want := range []string{"a", "b"} {
+		es, err := r.Receive(deadline(t), 0)
+		if err != nil || len(es) != 1 || string(es[0].Body) != want {
+			t.Fatalf("limit 0: %d events, %v", len(es), err)
+		}
+	}
+}
+
 func TestEventsOfAKeyStayTogether(t *testing.T) {
 	c := triagetest.Start(t, hub).Client()
 	for i := range 20 {

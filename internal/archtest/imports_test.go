@@ -180,7 +180,7 @@ var pkgRules = map[string]pkgRule{
 	"tracing":        {may: []string{"client", "worker"}},
 	"window":         {},
 	"autoscale":      {never: pure},
-	"processor":      {may: []string{"client"}},
+	"processor":      {may: []string{"client", "processor"}},
 	"triagetest":     {may: []string{"server", "config", "vfs", "client", "entity"}},
 	"web":            {},
 	"api":            {},

@@ -17,7 +17,7 @@ func TestUsersBuildNoDependencyOfTheServer(t *testing.T) {
 		packages []string
 		want     []string // modules
 	}{
-		{[]string{"client", "client/admin", "worker"}, []string{"github.com/Azure/go-amqp", "github.com/coder/websocket", module}},
+		{[]string{"client", "client/admin", "worker", "processor"}, []string{"github.com/Azure/go-amqp", "github.com/coder/websocket", module}},
 		// To suspend programs takes calls that package syscall does not have.
 		{[]string{"worker/program"}, []string{"github.com/Azure/go-amqp", "github.com/coder/websocket", module, "golang.org/x/sys"}},
 	} {
