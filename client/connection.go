@@ -32,7 +32,7 @@ type connection struct {
 
 	mu     sync.Mutex
 	tokens map[string]*lazyValue[*grant] // by path; guarded by mu
-	nodes  map[string]*lazyValue[*rpc]   // $management, by entity; guarded by mu
+	nodes  map[string]*lazyValue[*rpc]   // $management, by address; guarded by mu
 }
 
 // grant is a token that the peer has accepted.
@@ -180,16 +180,22 @@ func (c *connection) granted() []string {
 
 // management returns the request/response links of an entity.
 func (c *connection) management(ctx context.Context, entity string) (*rpc, error) {
+	address := entity + names.ManagementSuffix
+	return c.node(ctx, address, []string{entity, address})
+}
+
+// node returns the request/response links of an address, for which tokens for some paths
+// are put when they are opened.
+func (c *connection) node(ctx context.Context, address string, needs []string) (*rpc, error) {
 	c.mu.Lock()
-	s, ok := c.nodes[entity]
+	s, ok := c.nodes[address]
 	if !ok {
 		s = newLazyValue[*rpc]()
-		c.nodes[entity] = s
+		c.nodes[address] = s
 	}
 	c.mu.Unlock()
 	return s.get(ctx, (*rpc).usable, func() (*rpc, error) {
-		address := entity + names.ManagementSuffix
-		for _, path := range []string{entity, address} {
+		for _, path := range needs {
 			if err := c.authorize(ctx, path); err != nil {
 				return nil, err
 			}

@@ -152,6 +152,10 @@ var conditions = map[string]error{
 	names.InvalidOffset:         ErrInvalid,
 	names.ServerBusy:            ErrBusy,
 	names.EntityAlreadyExists:   ErrExists,
+	names.Fenced:                ErrFenced,
+	names.Backwards:             ErrBackwards,
+	names.UnknownMember:         ErrUnknownMember,
+	names.Coordinated:           ErrCoordinated,
 }
 
 // statuses does the same for replies of a request/response node that carry a
@@ -223,6 +227,7 @@ func permanent(err error) bool {
 		ErrAddress, ErrUnauthorized, ErrNotFound, ErrExists, ErrDisabled, ErrNotAllowed, ErrClosed,
 		ErrTooLarge, ErrInvalid, ErrQuota, ErrNoReplyTo,
 		ErrLockLost, ErrSessionLockLost, ErrSessionLocked, ErrMessageNotFound,
+		ErrFenced, ErrBackwards, ErrTaken, ErrUnknownMember, ErrCoordinated, errors.ErrUnsupported,
 		context.Canceled,
 	} {
 		if errors.Is(err, known) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -263,24 +262,7 @@ func (c *Client) Partitions(ctx context.Context, hub string) ([]string, error) {
 
 // readHub asks the broker about an event hub or a partition of it.
 func (c *Client) readHub(ctx context.Context, hub string, about map[string]any) (map[string]any, error) {
-	var fields map[string]any
-	err := c.retry(ctx, func(*outage) error {
-		conn, err := c.connection(ctx)
-		if err != nil {
-			return err
-		}
-		node, err := conn.management(ctx, hub)
-		if err != nil {
-			return err
-		}
-		m := &amqp.Message{ApplicationProperties: map[string]any{names.Operation: names.Read, names.ReadName: hub}}
-		maps.Copy(m.ApplicationProperties, about)
-		reply, err := node.call(ctx, m)
-		if err != nil {
-			return err
-		}
-		fields, _ = reply.Value.(map[string]any)
-		return nil
+	return c.manageHub(ctx, hubRequest{
+		hub: hub, operation: names.Read, properties: about, needs: []string{hub, hub + names.ManagementSuffix},
 	})
-	return fields, err
 }

@@ -10,7 +10,7 @@ import (
 
 // engineNever are the packages that the engine must not reach, not even through
 // others: it drives machines, and does not know what they are for.
-var engineNever = []string{"queue", "stream", "message", "entity", "policy", "ordering", "objective", "queueserver", "broker"}
+var engineNever = []string{"queue", "stream", "group", "message", "entity", "policy", "ordering", "objective", "queueserver", "broker"}
 
 func TestEngineKnowsNoQueues(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"/internal/engine").Output()

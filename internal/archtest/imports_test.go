@@ -15,7 +15,7 @@ type pkgRule struct {
 var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
 
 // corePkgs are the state machines. Their sources are also searched for clocks.
-var corePkgs = []string{"machine", "queue", "stream", "filter", "policy", "ordering"}
+var corePkgs = []string{"machine", "queue", "stream", "group", "filter", "policy", "ordering"}
 
 // pkgRules is the table of allowed imports. A package without a row uses the
 // row of the nearest package above it. A package without any row fails the
@@ -51,6 +51,7 @@ var pkgRules = map[string]pkgRule{
 	"machine": {never: pure}, // the contract of all state machines
 	"queue":   {may: []string{"machine", "message", "ordering", "invariant", "queue/*"}, never: pure},
 	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
+	"group":   {may: []string{"machine", "stream"}, never: pure},
 	"filter":  {may: []string{"filter/*", "message", "amqp/codec", "limits"}, never: pure},
 	"policy":  {may: []string{"filter", "filter/*", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
 
@@ -76,7 +77,7 @@ var pkgRules = map[string]pkgRule{
 	"engine/retention": {may: []string{"machine", "journal"}, never: pure},
 	"queueserver":      {may: []string{"queueserver/*", "engine", "machine", "queue", "stream", "objective", "message", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 
-	"streamserver": {may: []string{"engine", "machine", "stream", "stream/*", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"streamserver": {may: []string{"engine", "machine", "stream", "stream/*", "group", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 	// The logs of hubs know both the journal on disk and the hub on it.
 	"hubs": {may: []string{"streamserver", "journal", "journal/wal", "vfs"}, never: []string{"net", "os"}},
 
@@ -87,7 +88,7 @@ var pkgRules = map[string]pkgRule{
 
 	"monitor": {may: []string{"queueserver", "queue", "policy", "policy/admission", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"broker/*", "queueserver", "streamserver", "queue", "stream", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify", "pools"},
+		may:   []string{"broker/*", "queueserver", "streamserver", "queue", "stream", "group", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify", "pools"},
 		never: []string{"net", "os"},
 	},
 

@@ -2,7 +2,10 @@
 
 package broker
 
-import "github.com/triagemq/triagemq/internal/streamserver"
+import (
+	"github.com/triagemq/triagemq/internal/group"
+	"github.com/triagemq/triagemq/internal/streamserver"
+)
 
 // Names of package streamserver that the wire uses.
 type (
@@ -23,4 +26,40 @@ var (
 	ErrOutOfOrder     = streamserver.ErrOutOfOrder
 	ErrProducerStolen = streamserver.ErrProducerStolen
 	ErrReaderClosed   = streamserver.ErrClosed
+)
+
+// Names of packages group and streamserver that the wire uses.
+type (
+	// MemberOptions say who joins a consumer group; its Group is set by the broker.
+	MemberOptions = streamserver.MemberOptions
+	// MemberReport is a sign of life of a member.
+	MemberReport = streamserver.Report
+	// GroupInfo is the state of a consumer group.
+	GroupInfo = streamserver.GroupInfo
+	// Assignment is everything that a member has.
+	Assignment = group.Assignment
+	// Progress is how far a member is in a partition.
+	Progress = group.Progress
+	// Checkpoint says how far a partition is handled.
+	Checkpoint = group.Checkpoint
+	// Ownership is a claim of a processor that balances by itself.
+	Ownership = group.Ownership
+)
+
+// The checkpoints that are no events.
+const (
+	NoCheckpoint = group.None
+	Beginning    = group.Beginning
+)
+
+// Errors of package group that the wire reports.
+var (
+	ErrFenced        = group.ErrFenced
+	ErrBackwards     = group.ErrBackwards
+	ErrUnknownMember = group.ErrUnknownMember
+	ErrCoordinated   = group.ErrCoordinated
+	ErrMembers       = group.ErrMembers
+	ErrTaken         = group.ErrTaken
+	ErrNotOwned      = group.ErrNotOwned
+	ErrMemberName    = group.ErrName
 )

@@ -35,7 +35,7 @@
 //
 // # Epochs
 //
-// Readers, their groups and epochs are in memory only. The table is at group.admit.
+// Readers, their groups and epochs are in memory only. The table is at readerGroup.admit.
 //
 // # Limits
 //

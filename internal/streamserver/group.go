@@ -8,9 +8,9 @@ import "slices"
 // service.
 const maxReaders = 5
 
-// group is the readers of one consumer group at one partition: one with an epoch, or some
+// readerGroup is the readers of one consumer group at one partition: one with an epoch, or some
 // without.
-type group struct {
+type readerGroup struct {
 	holder  *Reader   // with an epoch
 	readers []*Reader // without
 }
@@ -23,7 +23,7 @@ type group struct {
 //	epoch e    epoch > e          refused
 //	without    epoch              refused
 //	without    5 without          refused
-func (g *group) admit(r *Reader) error {
+func (g *readerGroup) admit(r *Reader) error {
 	switch {
 	case g.holder != nil && (r.opts.Epoch == nil || *r.opts.Epoch < *g.holder.opts.Epoch):
 		return &EpochError{By: g.holder.opts.Name, ByEpoch: *g.holder.opts.Epoch, Name: r.opts.Name, Epoch: r.opts.Epoch}
@@ -38,7 +38,7 @@ func (g *group) admit(r *Reader) error {
 }
 
 // all returns the readers.
-func (g *group) all() []*Reader {
+func (g *readerGroup) all() []*Reader {
 	if g.holder != nil {
 		return []*Reader{g.holder}
 	}
@@ -49,7 +49,7 @@ func (g *group) all() []*Reader {
 func (p *partition) join(r *Reader) {
 	g := p.groups[r.opts.Group]
 	if g == nil {
-		g = &group{}
+		g = &readerGroup{}
 		p.groups[r.opts.Group] = g
 	}
 	if r.opts.Epoch == nil {
@@ -60,7 +60,7 @@ func (p *partition) join(r *Reader) {
 		p.remove(old)
 		old.end(&EpochError{By: r.opts.Name, ByEpoch: *r.opts.Epoch, Name: old.opts.Name, Epoch: old.opts.Epoch, Ended: true})
 	}
-	p.groups[r.opts.Group] = &group{holder: r}
+	p.groups[r.opts.Group] = &readerGroup{holder: r}
 }
 
 // remove forgets a reader, and its group if that has no other.

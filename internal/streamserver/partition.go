@@ -19,7 +19,7 @@ type partition struct {
 	touched bool         // on Hub.touched
 	in, out meter
 
-	groups  map[string]*group
+	groups  map[string]*readerGroup
 	waiting []*Reader // for events that are yet to come
 }
 
@@ -37,7 +37,7 @@ const firstUnit = 16
 
 // newPartition makes a partition that has no history yet.
 func (h *Hub) newPartition(number int) *partition {
-	p := &partition{number: number, m: stream.New(), groups: make(map[string]*group)}
+	p := &partition{number: number, m: stream.New(), groups: make(map[string]*readerGroup)}
 	p.unit = &engine.Unit{ID: uint64(number) + firstUnit, Machine: p.m, Owner: p, Overhead: 16}
 	p.m.Retain(h.set.retention())
 	for len(h.partitions) <= number {

@@ -5,7 +5,8 @@ package names
 // Nodes that take requests.
 const (
 	CBS              = "$cbs"
-	ManagementSuffix = "/$management"
+	Management       = "$management" // of the namespace
+	ManagementSuffix = "/" + Management
 )
 
 // Application properties of requests and replies. Clients differ in which spelling of

@@ -50,7 +50,7 @@ func isPackage(text string) bool {
 		return false
 	}
 	switch name {
-	case "access", "broker", "caller", "codec", "endpoint", "engine", "entity", "filter", "frame", "hubs", "journal", "limits",
+	case "access", "broker", "caller", "codec", "endpoint", "engine", "entity", "filter", "frame", "group", "hubs", "journal", "limits",
 		"message", "objective", "policy", "pools", "queue", "queueserver", "servicebus", "stream", "streamserver", "wal":
 		return true
 	}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/group"
+	"github.com/triagemq/triagemq/internal/stream"
+	"github.com/triagemq/triagemq/internal/streamserver"
+)
+
+// groupOf returns the hub of an address and the consumer group, by which the hub knows it.
+// An address without one means the group that every hub has.
+func (b *Broker) groupOf(addr string) (hub, string, error) {
+	h, err := b.hub(addr)
+	switch {
+	case err != nil:
+		return hub{}, "", err
+	case h.path.Partition != "" || h.path.Publisher != "":
+		return hub{}, "", fmt.Errorf("%w: %q is not a consumer group", ErrNotAllowed, addr)
+	case !h.n.Definition().Hub.Status.CanReceive():
+		return hub{}, "", fmt.Errorf("%w: receiving from %q is disabled", ErrDisabled, h.n.Path)
+	case h.path.Group == "":
+		return h, entity.Key(entity.DefaultGroup), nil
+	}
+	return h, entity.Key(h.path.Group), nil
+}
+
+// JoinGroup adds a member to a consumer group.
+func (b *Broker) JoinGroup(ctx context.Context, addr string, o MemberOptions) (*GroupMember, error) {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return nil, err
+	}
+	o.Group = g
+	h.n.Touch(b.clock.Now())
+	m, err := h.on.Join(ctx, o)
+	if err != nil {
+		return nil, catalog.Translate(err)
+	}
+	return &GroupMember{m, uint64(h.n.ID)}, nil
+}
+
+// GroupMember is a member of a consumer group.
+type GroupMember struct {
+	*streamserver.Member
+	id uint64
+}
+
+// ID is that of the entity; see catalog.Address.
+func (m *GroupMember) ID() uint64 { return m.id }
+
+// ReportGroup is a sign of life of a member, with how far it is.
+func (b *Broker) ReportGroup(addr, member string, r MemberReport) error {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return err
+	}
+	h.on.Report(g, member, r)
+	return nil
+}
+
+// LeaveGroup gives all partitions of a member back as a planned move.
+func (b *Broker) LeaveGroup(ctx context.Context, addr, member string) error {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return err
+	}
+	return catalog.Translate(h.on.Leave(ctx, g, member))
+}
+
+// ReleaseGroup gives up a partition of a member after that has stopped to handle it.
+func (b *Broker) ReleaseGroup(ctx context.Context, addr, member string, partition int, epoch int64, coolDown time.Duration) error {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return err
+	}
+	return catalog.Translate(h.on.Release(ctx, g, member, partition, epoch, coolDown))
+}
+
+// CheckpointGroup stores how far partitions are handled. The errors are those of the
+// entries.
+func (b *Broker) CheckpointGroup(ctx context.Context, addr string, cs []group.Checkpoint) ([]error, error) {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return nil, err
+	}
+	errs, err := h.on.Checkpoint(ctx, g, cs)
+	return errs, catalog.Translate(err)
+}
+
+// RewindGroup sets the checkpoint of a partition, back or forth. It returns the event
+// before the one that is handled next.
+func (b *Broker) RewindGroup(ctx context.Context, addr string, partition int, to stream.Start) (stream.SeqNo, error) {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return 0, err
+	}
+	n, err := h.on.Rewind(ctx, g, partition, to)
+	return n, catalog.Translate(err)
+}
+
+// MoveAwayGroup takes a partition from its owner, who does not get it back for a while.
+func (b *Broker) MoveAwayGroup(ctx context.Context, addr string, partition int, coolDown time.Duration) error {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return err
+	}
+	return catalog.Translate(h.on.MoveAway(ctx, g, partition, coolDown))
+}
+
+// PauseGroup keeps a partition from all members until a time; zero is no longer.
+func (b *Broker) PauseGroup(ctx context.Context, addr string, partition int, until time.Time) error {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return err
+	}
+	return catalog.Translate(h.on.Pause(ctx, g, partition, until))
+}
+
+// ClaimGroup claims partitions for processors that balance by themselves, and returns the
+// claims that won.
+func (b *Broker) ClaimGroup(ctx context.Context, addr string, cs []group.Ownership) ([]group.Ownership, error) {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return nil, err
+	}
+	won, err := h.on.Claim(ctx, g, cs)
+	return won, catalog.Translate(err)
+}
+
+// GroupClaims returns the claims that there are.
+func (b *Broker) GroupClaims(ctx context.Context, addr string) ([]group.Ownership, error) {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return nil, err
+	}
+	cs, err := h.on.Claims(ctx, g)
+	return cs, catalog.Translate(err)
+}
+
+// SetGroupCheckpoint stores a checkpoint without a fence: the partition may have any owner.
+func (b *Broker) SetGroupCheckpoint(ctx context.Context, addr string, c group.Checkpoint) error {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return err
+	}
+	return catalog.Translate(h.on.SetCheckpoint(ctx, g, c))
+}
+
+// GroupInfo returns the state of a consumer group.
+func (b *Broker) GroupInfo(ctx context.Context, addr string) (GroupInfo, error) {
+	h, g, err := b.groupOf(addr)
+	if err != nil {
+		return GroupInfo{}, err
+	}
+	info, err := h.on.Group(ctx, g)
+	return info, catalog.Translate(err)
+}
