@@ -38,8 +38,9 @@ type fleet interface {
 	checkpoint(ctx context.Context, ms []mark) ([]error, error)
 	// release gives up a partition that is not worked on any more.
 	release(ctx context.Context, g grant, coolDown time.Duration) error
-	// stolen tells that a reader was ended by another.
-	stolen(g grant)
+	// stolen tells that a reader was ended by another. It returns whether the partition is to
+	// be released all the same.
+	stolen(g grant) bool
 	rewind(ctx context.Context, partition string, to Position) error
 	// leave tells that this instance wants no partitions any more. Those it has stay its own
 	// until they are released.
@@ -65,8 +66,11 @@ type grant struct {
 	revokeBy  time.Time    // when it is taken; zero: it stays
 }
 
-// none is the number of no event.
-const none client.SeqNo = -1
+// Checkpoints that are no numbers of events.
+const (
+	none      = client.NoCheckpoint
+	beginning = client.SeqNo(-2) // a rewind to before the first event
+)
 
 // mark is how far a partition is handled.
 type mark struct {

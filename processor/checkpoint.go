@@ -49,7 +49,7 @@ func (p *pump) save(ctx context.Context, n client.SeqNo) error {
 		return context.Cause(ctx)
 	}
 	p.mu.Lock()
-	needed, lost := n > p.savedTo, p.isLost || p.isOver
+	needed, lost := n > p.savedTo, p.isLost || p.isOver || p.run.life.Err() != nil
 	p.mu.Unlock()
 	var err error
 	switch {
@@ -122,8 +122,12 @@ func (p *pump) awaitDone() {
 func (p *pump) handOver() {
 	p.mu.Lock()
 	n, coolDown, by, drained := p.tracker.upTo, p.coolDown, p.by, p.draining && !p.isLost
+	stolen := p.isLost && p.giveBack
 	p.mu.Unlock()
-	if !drained {
+	if stolen {
+		p.handBack(n)
+	}
+	if !drained || p.run.life.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithDeadline(p.run.life, by.Add(lastCall))
@@ -159,5 +163,20 @@ func (p *pump) stillOwned(ctx context.Context, failures int) bool {
 		return false
 	default:
 		return pause(ctx, min(p.run.settings.retry(failures), lastCall))
+	}
+}
+
+// handBack releases a partition whose reader was ended by one that is none of the fleet's.
+// If it was the next owner's, both requests are refused.
+func (p *pump) handBack(n client.SeqNo) {
+	ctx, cancel := context.WithTimeout(p.run.life, lastCall)
+	defer cancel()
+	if p.run.settings.policy.kind != byHand {
+		if _, err := p.run.fleet.checkpoint(ctx, []mark{{p.grant, n}}); err != nil {
+			return
+		}
+	}
+	if err := p.run.fleet.release(ctx, p.grant, 0); err == nil {
+		p.run.tell(fmt.Errorf("%w: partition %s was read with a higher epoch by a reader outside the group", ErrLost, p.grant.partition))
 	}
 }

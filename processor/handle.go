@@ -146,11 +146,6 @@ func (p *pump) completed(events []*client.Received) bool {
 		}
 		return true
 	}
-	size := 0
-	for _, e := range events {
-		size += len(e.Body)
-	}
-	p.bytes.Add(uint64(size))
 	p.run.totals.handled.Add(uint64(len(events)))
 	p.mu.Lock()
 	p.tracker.upTo = events[len(events)-1].SeqNo

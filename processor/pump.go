@@ -25,7 +25,7 @@ type pump struct {
 	lost   chan struct{} // closed when the partition is another's
 	drains chan struct{} // closed when no further events are to be handled
 	news   chan struct{} // capacity 1: work should look again
-	room   chan struct{} // capacity 1: fetch should look again
+	freed  chan struct{} // capacity 1: fetch should look again
 	saving chan struct{} // capacity 1: full while a checkpoint is written
 
 	busy  atomic.Int64 // nanoseconds of the handler since the last report
@@ -40,9 +40,11 @@ type pump struct {
 	savedTo  client.SeqNo
 	since    int // events since the last checkpoint
 	isLost   bool
+	giveBack bool // release it although it is lost
 	draining bool
 	coolDown time.Duration // of the release
 	by       time.Time     // when draining ends
+	returned bool          // no handler runs any more
 	isOver   bool
 	stuck    bool
 	resting  bool
@@ -55,8 +57,8 @@ const maxWeight = 4 << 20
 func newPump(r *run, g grant) *pump {
 	p := &pump{
 		run: r, grant: g, lost: make(chan struct{}), drains: make(chan struct{}),
-		news: make(chan struct{}, 1), room: make(chan struct{}, 1), saving: make(chan struct{}, 1),
-		tracker: tracker{upTo: g.after}, savedTo: g.after,
+		news: make(chan struct{}, 1), freed: make(chan struct{}, 1), saving: make(chan struct{}, 1),
+		tracker: tracker{upTo: max(g.after, none)}, savedTo: max(g.after, none),
 	}
 	p.partition = &Partition{p}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(r.life))
@@ -83,7 +85,7 @@ func (p *pump) interrupt(cause error) {
 	p.cancel(fmt.Errorf("%w: partition %s", cause, p.grant.partition))
 	p.after(lastCall, func() {
 		p.mu.Lock()
-		p.stuck = !p.isOver
+		p.stuck = !p.returned
 		stuck := p.stuck
 		p.mu.Unlock()
 		if stuck {
@@ -125,7 +127,10 @@ func (p *pump) drain(by time.Time, coolDown time.Duration, cause error) {
 		close(p.drains)
 	}
 	left := time.Until(by)
-	p.after(left-min(time.Second, left/4), func() { p.interrupt(cause) })
+	if cause == ErrLost {
+		left -= min(time.Second, left/4)
+	}
+	p.after(left, func() { p.interrupt(cause) })
 	p.wake()
 }
 
@@ -140,11 +145,10 @@ func (p *pump) isStuck() bool {
 	return p.stuck
 }
 
-// gaveUp reports whether the pump has ended by being drained.
-func (p *pump) gaveUp() bool {
+func (p *pump) hasReturned() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.draining && !p.isLost
+	return p.returned
 }
 
 // wake has work look again.
@@ -173,6 +177,9 @@ func (p *pump) work() {
 	}
 	stop()
 	p.awaitDone()
+	p.mu.Lock()
+	p.returned = true
+	p.mu.Unlock()
 	fetching.Wait() // the reader is closed before another is told to open one
 	p.handOver()
 	p.mu.Lock()
@@ -188,6 +195,9 @@ func (p *pump) work() {
 // take waits for events that can be handled. It returns none when the pump ends.
 func (p *pump) take() []*client.Received {
 	for {
+		if p.run.processor.Async && !p.saveIfDue() {
+			return nil
+		}
 		if p.run.processor.paused(p.grant.partition) || p.run.silent() {
 			// Somebody else may own the partition. A good report, or the loss, wakes us.
 		} else if events := p.tryTake(); events != nil {
@@ -232,14 +242,17 @@ func (p *pump) tryTake() []*client.Received {
 		p.queue[0] = first[n:]
 	}
 	p.waiting -= n
+	size := 0
 	for _, e := range events {
-		p.weight -= len(e.Body)
+		size += len(e.Body)
 	}
+	p.weight -= size
+	p.bytes.Add(uint64(size))
 	p.current = events[0].Enqueued
 	if p.run.processor.Async {
 		p.tracker.begin(events)
 	}
-	signal(p.room)
+	signal(p.freed)
 	return events
 }
 
@@ -268,7 +281,10 @@ func (p *pump) fetch(ctx context.Context) {
 			break
 		}
 		if isStolen(err) {
-			p.run.fleet.stolen(p.grant)
+			release := p.run.fleet.stolen(p.grant)
+			p.mu.Lock()
+			p.giveBack = release
+			p.mu.Unlock()
 			p.lose()
 			break
 		}
@@ -301,7 +317,11 @@ func (p *pump) open(ctx context.Context) (reader, error) {
 
 func (p *pump) startPosition(ctx context.Context) (Position, error) {
 	g := &p.grant
-	if g.rewound == nil && g.after != none {
+	switch {
+	case g.rewound != nil:
+	case g.after == beginning:
+		return Earliest(), nil
+	case g.after != none:
 		return behind(g.after), nil
 	}
 	at, ok := p.run.processor.StartOf[g.partition]
@@ -338,7 +358,7 @@ func (p *pump) space(ctx context.Context) int {
 			return n
 		}
 		select {
-		case <-p.room:
+		case <-p.freed:
 		case <-ctx.Done():
 			return 0
 		}

@@ -47,7 +47,7 @@ type run struct {
 	mu    sync.Mutex
 	pumps map[string]*pump // one for each partition; guarded by mu
 
-	released map[string]int64 // turn of the last grant that this instance gave up
+	released map[string]int64 // turn of the last grant that is over
 	next     map[string]grant // grants that wait for the pump of an older one to end
 	latest   view
 	stopping bool
@@ -101,7 +101,7 @@ func (r *run) loop(ctx context.Context) error {
 		case <-stop:
 			stop, grace = nil, r.beginStop()
 		case <-grace:
-			grace, last = nil, time.After(2*lastCall)
+			grace, last = nil, time.After(lastCall+time.Second)
 		case <-last:
 			return errors.Join(failure, r.stuckHandlers())
 		}
@@ -163,6 +163,8 @@ func (r *run) watch() {
 			case <-r.life.Done():
 				return
 			}
+		case r.isStopping():
+			return // it has left
 		case fatal(err):
 			select {
 			case r.failed <- fmt.Errorf("processor: %s/%s: %w", r.settings.hub, r.settings.group, err):
@@ -184,7 +186,7 @@ func (r *run) heed(v view) {
 	owned := map[string]bool{}
 	for _, g := range v.grants {
 		if g.turn <= r.released[g.partition] {
-			continue // older than our release of it
+			continue // older than the end of its pump
 		}
 		owned[g.partition] = true
 		r.take(g)
@@ -243,9 +245,7 @@ func (r *run) pumpEnded(p *pump) {
 	r.mu.Lock()
 	delete(r.pumps, name)
 	r.mu.Unlock()
-	if p.gaveUp() {
-		r.released[name] = max(r.released[name], p.grant.turn)
-	}
+	r.released[name] = max(r.released[name], p.grant.turn) // each grant is for one pump
 	g, ok := r.next[name]
 	delete(r.next, name)
 	if ok && !r.stopping {
@@ -305,10 +305,15 @@ func (r *run) leaveForGood() {
 // stuckHandlers names the partitions whose handlers did not return.
 func (r *run) stuckHandlers() error {
 	var names []string
-	for name := range r.pumps {
-		names = append(names, name)
+	for name, p := range r.pumps {
+		if !p.hasReturned() {
+			names = append(names, name)
+		}
 	}
-	slices.Sort(names)
+	if len(names) == 0 {
+		return nil // the broker cannot be reached, and OnError knows
+	}
+	slices.SortFunc(names, compareNames)
 	return fmt.Errorf("%w: partition %s", ErrHandlerStuck, strings.Join(names, ", "))
 }
 
