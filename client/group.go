@@ -30,8 +30,13 @@ var (
 	ErrCoordinated = errors.New("client: group has members")
 )
 
-// NoCheckpoint is the number of a checkpoint that is not there.
-const NoCheckpoint SeqNo = -1
+// Numbers of checkpoints that are none of an event.
+const (
+	// NoCheckpoint is the number of a checkpoint that is not there.
+	NoCheckpoint SeqNo = -1
+	// BeforeFirst is that of a partition that was rewound to its oldest event.
+	BeforeFirst SeqNo = -2
+)
 
 // Group is a consumer group of an event hub: its members, which the broker gives
 // partitions to, and its checkpoints. Programs that use package processor need none.
@@ -54,8 +59,8 @@ func (g *Group) address() string { return g.hub + "/ConsumerGroups/" + g.name }
 // Checkpoint says that the events of a partition up to and including one are handled.
 type Checkpoint struct {
 	Partition string
-	Epoch     int64 // of the owner who wrote it; 0 for none
-	SeqNo     SeqNo
+	Epoch     int64     // of the owner who wrote it; 0 for none
+	SeqNo     SeqNo     // or BeforeFirst
 	At        time.Time // when it was written, by the broker's clock; not sent
 }
 
@@ -125,7 +130,7 @@ func (g *Group) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
 	}
 	var out []Checkpoint
 	for i, p := range partitions {
-		if n := SeqNo(numbers[i]); n > NoCheckpoint {
+		if n := SeqNo(numbers[i]); n != NoCheckpoint {
 			out = append(out, Checkpoint{Partition: partitionName(p), Epoch: epochs[i], SeqNo: n, At: times[i]})
 		}
 	}

@@ -41,7 +41,8 @@ type Grant struct {
 	// Epoch is for the reader of the partition and for its checkpoints. It rises with each
 	// change of the owner and with each rewind.
 	Epoch int64
-	// Checkpoint is the last event that was handled, or NoCheckpoint.
+	// Checkpoint is the last event that was handled, BeforeFirst or NoCheckpoint. Without
+	// one the reader decides where it begins.
 	Checkpoint SeqNo
 	// RevokeBy is until when the member has to release the partition, by this machine's
 	// clock; zero if it keeps it.

@@ -23,7 +23,8 @@
 //	hub/Partitions/n                       senders
 //	hub/Publishers/p                       senders; p is the key
 //	hub/ConsumerGroups/g/Partitions/n      receivers
-//	$management, hub/$management           requests about a hub and its partitions
+//	hub/ConsumerGroups/g                   members of a group, which receive what they are assigned
+//	$management, hub/$management           requests about a hub, its partitions and groups
 //
 // # Memory
 //
@@ -40,11 +41,13 @@
 // is a link on which a peer sends, producer.go one that is idempotent. receiver.go is a
 // link on which it receives, reading.go the goroutine that reads for it, chunk.go what it
 // makes, drain.go the answer to a drain. start.go and options.go read what an attach asks
-// for. management.go has the operation READ, errors.go the conditions of errors, buffer.go
-// buffers to use again.
+// for. member.go is a link of a member of a group. management.go has the operation READ,
+// groups.go those of groups, grouparguments.go what they ask for, errors.go the conditions of
+// errors, buffer.go buffers to use again.
 //
 // # Concurrency
 //
 // All state belongs to the connection's context. Each receiver has one goroutine, which
-// opens its reader, waits for events and encodes them.
+// opens its reader, waits for events and encodes them. Each member has one, which joins and
+// tells the broker when the link is gone.
 package eventhubs

@@ -45,12 +45,17 @@ type links struct {
 
 	receivers atomic.Int64 // how many there are; read on any goroutine
 	held      atomic.Int64 // what is charged for events on their way; changed on any goroutine
+
+	members map[memberKey]*member // of consumer groups, that have joined on this connection
 }
 
 // Attach attaches a sender or receiver to a hub.
 func (c *links) Attach(l *endpoint.Link, path string) error {
 	if l.Remote().Role == frame.Sender { // from the peer's side
 		return c.attachSender(l, path)
+	}
+	if isMember(l.Remote()) {
+		return c.attachMember(l, path)
 	}
 	return c.attachReceiver(l, path)
 }
@@ -66,13 +71,14 @@ func (c *links) OpenSender(path string) (azure.Sender, error) {
 
 // Operation returns the operation of that name.
 func (c *links) Operation(name string) (azure.Operation, bool) {
-	if name != names.Read {
-		return azure.Operation{}, false
+	if name == names.Read {
+		return c.readOperation(), true
 	}
-	return c.readOperation(), true
+	o, ok := groupOperations[name]
+	return o.operation(c), ok
 }
 
-// Stop has nothing to do: the goroutines of receivers end with the context of the
+// Stop has nothing to do: the goroutines of receivers and members end with the context of the
 // connection.
 func (c *links) Stop() {}
 

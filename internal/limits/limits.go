@@ -94,6 +94,9 @@ const (
 	// ConsumerGroups is how many consumer groups an event hub may have. The service has
 	// the same limit.
 	ConsumerGroups = 1000
+	// Member is how many bytes the ID, the run or the name of a member of a consumer group
+	// may have.
+	Member = 256
 	// AuthorizationRules is how many keys an entity may have. The service has the
 	// same limit.
 	AuthorizationRules = 12

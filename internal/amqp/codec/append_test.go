@@ -109,6 +109,7 @@ func TestAppendArrays(t *testing.T) {
 		want string
 	}{
 		{"longs", AppendLongArray(nil, []int64{1, -1}), "e01202810000000000000001ffffffffffffffff"},
+		{"ints", AppendIntArray(nil, []int32{1, -1}), "e00a0271" + "00000001" + "ffffffff"},
 		{"no longs", AppendLongArray(nil, nil), "e0020081"},
 		{"timestamps", AppendTimestampArray(nil, []time.Time{someTime}), "e00a01830000013167adb8a1"},
 		{"uuids", AppendUUIDArray(nil, [][16]byte{someID}), "e0120198" + hex.EncodeToString(someID[:])},

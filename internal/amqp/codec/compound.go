@@ -70,6 +70,15 @@ func beginArray(dst []byte, code byte) ([]byte, Mark) {
 
 func endArray(dst []byte, at Mark, n int) []byte { return endCompound(dst, int(at), n) }
 
+// AppendIntArray appends an array of ints.
+func AppendIntArray(dst []byte, vs []int32) []byte {
+	dst, at := beginArray(dst, codeInt)
+	for _, v := range vs {
+		dst = binary.BigEndian.AppendUint32(dst, uint32(v))
+	}
+	return endArray(dst, at, len(vs))
+}
+
 // AppendLongArray appends an array of longs.
 func AppendLongArray(dst []byte, vs []int64) []byte {
 	dst, at := beginArray(dst, codeLong)

@@ -37,7 +37,7 @@ const (
 
 	AssignmentVersion = "version"         // ulong
 	AssignmentCount   = "partition-count" // int: how many partitions the hub has
-	GroupCheckpoints  = "checkpoints"     // longs; -1 is none
+	GroupCheckpoints  = "checkpoints"     // longs; -1 is none, -2 before the first event
 	AssignmentRevoke  = "revoke-in"       // ints: milliseconds; -1 is never
 
 	GroupHandled = "handled" // longs: numbers of events
