@@ -84,7 +84,7 @@ func startChromium(t *testing.T) *chromium {
 	return c
 }
 
-// read hands out what the browser says.
+// read delivers what the browser says.
 func (c *chromium) read(from io.Reader) {
 	defer close(c.closed)
 	for r := bufio.NewReader(from); ; {

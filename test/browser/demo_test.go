@@ -122,10 +122,11 @@ type demo struct {
 }
 
 // startDemo runs the example with few homes, whose sensors report every few seconds.
-func startDemo(t *testing.T) *demo {
+func startDemo(t *testing.T, more ...string) *demo {
 	t.Helper()
 	d := &demo{program: program(t)}
-	d.process = start(t, d.program, "demo", "--homes", "300", "--speed", "20", "--instances", "2", "--listen", "127.0.0.1:0")
+	args := []string{"demo", "--homes", "300", "--speed", "20", "--instances", "2", "--listen", "127.0.0.1:0"}
+	d.process = start(t, d.program, append(args, more...)...)
 	d.page = d.says(t, `(http://[0-9.:]+)/operations`)
 	resp, err := http.Get(d.page + "/api/demo")
 	if err != nil {

@@ -19,11 +19,9 @@ func TestHomeSecurity(t *testing.T) {
 	d := startDemo(t)
 	t.Run("resident", func(t *testing.T) { resident(t, browser, d) })
 	t.Run("connection lost", func(t *testing.T) { connectionLost(t, browser, d) })
-	t.Run("operations", func(t *testing.T) { takeOver(t, browser, d) })
 	for _, page := range []struct{ name, path, ready string }{
 		{"resident", "/?home=42", "document.querySelectorAll('#sensors li').length >= 4"},
 		{"search", "/", "true"},
-		{"operations", "/operations", "document.querySelectorAll('#rows tr').length === 16"},
 	} {
 		for _, scheme := range []string{"light", "dark"} {
 			t.Run(page.name+" on a phone, "+scheme, func(t *testing.T) { look(t, browser, d.page+page.path, page.ready, scheme, phone) })
@@ -101,43 +99,6 @@ func connectionLost(t *testing.T, browser *chromium, d *demo) {
 	p.eval("Date.now()", &since)
 	p.wait(fmt.Sprintf("[...document.querySelectorAll('#sensors li')].some((e) => e.dataset.shown > %d)", since))
 	p.expectErrors() // the browser reports the connections that failed
-}
-
-// takeOver adds an instance by a second command, and kills it.
-func takeOver(t *testing.T, browser *chromium, d *demo) {
-	p := browser.open(t, d.page+"/operations", desktop)
-	owners := func(name string) string {
-		return fmt.Sprintf("[...document.querySelectorAll('#rows .owner')].filter((e) => e.textContent === '%s').length", name)
-	}
-	p.wait(owners("instance-1") + " === 8 && " + owners("instance-2") + " === 8")
-
-	added := start(t, d.program, "instance", "--at", d.page, "--name", "instance-third")
-	p.wait("document.querySelector('[data-instance=instance-third]')")
-	p.wait(owners("instance-third") + " === 5")
-	var its []string // partitions
-	p.eval("[...document.querySelectorAll('#rows tr')].filter((e) => e.children[1].textContent === 'instance-third').map((e) => e.children[0].textContent)", &its)
-
-	added.kill()
-	p.wait(owners("instance-third") + " === 0 && " + owners("nobody") + " === 0")
-	p.wait("!document.querySelector('[data-instance=instance-third]')")
-	p.wait(owners("instance-1") + " === 8 && " + owners("instance-2") + " === 8")
-	for _, partition := range its {
-		var history string
-		p.eval(fmt.Sprintf("document.querySelector('.strip[data-partition=\"%s\"]').dataset.owners", partition), &history)
-		t.Logf("partition %s belonged to %s", partition, history)
-		p.wait(fmt.Sprintf(`/ instance-third .*instance-[12]$/.test(document.querySelector('.strip[data-partition="%s"]').dataset.owners)`, partition))
-	}
-
-	// The page itself can do the same.
-	p.eval("document.getElementById('add').click()", nil)
-	p.wait(owners("instance-3") + " === 5")
-	p.eval("document.querySelector('[data-instance=instance-3] button').click()", nil)
-	p.wait(owners("instance-3") + " === 0 && " + owners("nobody") + " === 0")
-
-	// A new sensor in each home.
-	p.eval("document.getElementById('type').value = 'water'; document.querySelector('#sensor button').click()", nil)
-	home := browser.open(t, d.page+"/?home=3", phone)
-	home.wait("document.querySelector('[data-sensor=water]')")
 }
 
 // look checks what must be true of every page: nothing is wider than the window, all
