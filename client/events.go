@@ -102,12 +102,11 @@ func (c *Client) OpenEventReader(ctx context.Context, hub, partition string, o *
 	}
 	if o.Latest {
 		// A number is the same after an outage, and the end is not.
-		info, err := c.readHub(ctx, hub, map[string]any{names.ReadType: names.TypePartition, names.ReadPartition: partition})
+		last, err := c.LastEvent(ctx, hub, partition)
 		if err != nil {
 			return nil, failure("open reader of", r.address, err)
 		}
-		last, _ := integer(info[names.LastSequenceNumber])
-		r.start = afterEvent(SeqNo(last))
+		r.start = afterEvent(last)
 	}
 	err = c.retry(ctx, func(*outage) error {
 		_, err := r.open(ctx)
@@ -258,6 +257,21 @@ func (c *Client) Partitions(ctx context.Context, hub string) ([]string, error) {
 		return nil, failure("read", hub, errors.New("the broker did not list the partitions"))
 	}
 	return ids, nil
+}
+
+// LastEvent returns the number of the youngest event that a partition got; -1 if it never
+// got one. An empty hub means the entity that the address of the broker names.
+func (c *Client) LastEvent(ctx context.Context, hub, partition string) (SeqNo, error) {
+	hub = c.entity(hub)
+	info, err := c.readHub(ctx, hub, map[string]any{names.ReadType: names.TypePartition, names.ReadPartition: partition})
+	if err != nil {
+		return 0, failure("read partition "+partition+" of", hub, err)
+	}
+	last, ok := integer(info[names.LastSequenceNumber])
+	if !ok {
+		return 0, failure("read partition "+partition+" of", hub, errors.New("the broker did not tell the last event"))
+	}
+	return SeqNo(last), nil
 }
 
 // readHub asks the broker about an event hub or a partition of it.

@@ -12,26 +12,42 @@ import (
 // broker is what a processor needs of a client. Tests have their own.
 type broker interface {
 	partitions(ctx context.Context) ([]string, error)
+	// last returns the number of the youngest event of a partition; -1 if it never had one.
+	last(ctx context.Context, partition string) (client.SeqNo, error)
 	open(ctx context.Context, partition string, at Position, epoch int64) (reader, error)
 	send(ctx context.Context, queue string, m *client.Message) error
-	join(ctx context.Context, s *settings, run string) (member, error)
+	join(ctx context.Context, s *settings) (fleet, error)
+	close()
 }
 
-// reader reads the events of one partition.
+// reader reads the events of one partition. Its Receive may be called again after an error.
 type reader interface {
 	Receive(ctx context.Context, limit int) ([]*client.Received, error)
 	Close() error
 }
 
-// member is this instance's place in a group that the broker coordinates.
-type member interface {
+// fleet is how instances share partitions: by a coordinator, or by a store. Its methods
+// are safe for concurrent use, but only one goroutine calls next.
+type fleet interface {
+	// next waits for news, and returns all that this instance owns.
 	next(ctx context.Context) (view, error)
+	// report tells that this instance lives, and what it did.
 	report(ctx context.Context, rs []report) error
-	checkpoint(ctx context.Context, cs []mark) ([]error, error)
-	release(ctx context.Context, partition string, epoch int64, coolDown time.Duration) error
+	// checkpoint saves positions. The errors are those of each; ErrLost means that the
+	// partition is another's.
+	checkpoint(ctx context.Context, ms []mark) ([]error, error)
+	// release gives up a partition that is not worked on any more.
+	release(ctx context.Context, g grant, coolDown time.Duration) error
+	// stolen tells that a reader was ended by another. It returns whether the partition is to
+	// be released all the same.
+	stolen(g grant) bool
 	rewind(ctx context.Context, partition string, to Position) error
+	// leave tells that this instance wants no partitions any more. Those it has stay its own
+	// until they are released.
 	leave(ctx context.Context) error
 	close() error
+	// silence is how long an instance that cannot report may go on; 0: as long as it likes.
+	silence() time.Duration
 }
 
 // view is all that an instance owns at a moment.
@@ -43,16 +59,23 @@ type view struct {
 // grant is the ownership of a partition.
 type grant struct {
 	partition string
-	epoch     int64
-	after     client.SeqNo // checkpoint; -1: none
+	epoch     int64        // of its reader
+	turn      int64        // rises with each grant of the partition to this instance
+	after     client.SeqNo // checkpoint; none: there is none
+	rewound   *Position    // where to begin instead, in store mode
 	revokeBy  time.Time    // when it is taken; zero: it stays
 }
 
+// Checkpoints that are no numbers of events.
+const (
+	none      = client.NoCheckpoint
+	beginning = client.SeqNo(-2) // a rewind to before the first event
+)
+
 // mark is how far a partition is handled.
 type mark struct {
-	partition string
-	epoch     int64
-	seqNo     client.SeqNo
+	grant grant
+	seqNo client.SeqNo
 }
 
 // report is what the coordinator hears of a partition.

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triagemq/triagemq/client"
+)
+
+// pump reads and handles one partition, for one grant of it. One goroutine works, another
+// fetches. It ends when it is drained, or when the partition is lost.
+type pump struct {
+	run       *run
+	grant     grant
+	partition *Partition
+
+	ctx    context.Context // of the handler
+	cancel context.CancelCauseFunc
+	lost   chan struct{} // closed when the partition is another's
+	drains chan struct{} // closed when no further events are to be handled
+	news   chan struct{} // capacity 1: work should look again
+	freed  chan struct{} // capacity 1: fetch should look again
+	saving chan struct{} // capacity 1: full while a checkpoint is written
+
+	busy  atomic.Int64 // nanoseconds of the handler since the last report
+	bytes atomic.Uint64
+
+	mu       sync.Mutex
+	queue    [][]*client.Received // fetched and not begun
+	waiting  int                  // events in queue
+	weight   int                  // bytes of their bodies
+	current  time.Time            // when the first event in hand was enqueued; zero: none is
+	tracker  tracker
+	savedTo  client.SeqNo
+	since    int // events since the last checkpoint
+	isLost   bool
+	giveBack bool // release it although it is lost
+	draining bool
+	coolDown time.Duration // of the release
+	by       time.Time     // when draining ends
+	returned bool          // no handler runs any more
+	isOver   bool
+	stuck    bool
+	resting  bool
+	timers   []*time.Timer
+}
+
+// maxWeight bounds the bytes of the events that are fetched ahead, of each partition.
+const maxWeight = 4 << 20
+
+func newPump(r *run, g grant) *pump {
+	p := &pump{
+		run: r, grant: g, lost: make(chan struct{}), drains: make(chan struct{}),
+		news: make(chan struct{}, 1), freed: make(chan struct{}, 1), saving: make(chan struct{}, 1),
+		tracker: tracker{upTo: max(g.after, none)}, savedTo: max(g.after, none),
+	}
+	p.partition = &Partition{p}
+	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(r.life))
+	return p
+}
+
+// lose ends the pump: the partition is another's. The handler's context ends.
+func (p *pump) lose() {
+	p.mu.Lock()
+	first := !p.isLost && !p.isOver
+	p.isLost = p.isLost || first
+	p.mu.Unlock()
+	if !first {
+		return
+	}
+	close(p.lost)
+	p.run.totals.lost.Add(1)
+	p.run.settings.log.Debug("partition lost", "partition", p.grant.partition, "epoch", p.grant.epoch)
+	p.interrupt(ErrLost)
+}
+
+// interrupt ends the handler's context, and reports it as stuck if it goes on.
+func (p *pump) interrupt(cause error) {
+	p.cancel(fmt.Errorf("%w: partition %s", cause, p.grant.partition))
+	p.after(lastCall, func() {
+		p.mu.Lock()
+		p.stuck = !p.returned
+		stuck := p.stuck
+		p.mu.Unlock()
+		if stuck {
+			p.post(p.run.stuck)
+		}
+	})
+}
+
+// post sends the pump to the run, unless that is over.
+func (p *pump) post(to chan<- *pump) {
+	select {
+	case to <- p:
+	case <-p.run.life.Done():
+	}
+}
+
+// after calls f later, unless the pump is over by then.
+func (p *pump) after(d time.Duration, f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.isOver {
+		p.timers = append(p.timers, time.AfterFunc(d, f))
+	}
+}
+
+// drain has the pump end after the batch in hand. At by its handler's context ends with
+// cause; a little earlier, if that is when the partition is taken, so that there is time
+// to save and release.
+func (p *pump) drain(by time.Time, coolDown time.Duration, cause error) {
+	p.mu.Lock()
+	if p.draining && !by.Before(p.by) || p.isOver {
+		p.mu.Unlock()
+		return
+	}
+	first := !p.draining
+	p.draining, p.by, p.coolDown = true, by, max(p.coolDown, coolDown)
+	p.mu.Unlock()
+	if first {
+		close(p.drains)
+	}
+	left := time.Until(by)
+	if cause == ErrLost {
+		left -= min(time.Second, left/4)
+	}
+	p.after(left, func() { p.interrupt(cause) })
+	p.wake()
+}
+
+// giveUp drains the pump at the wish of the handler.
+func (p *pump) giveUp(coolDown time.Duration) {
+	p.drain(time.Now().Add(p.run.settings.grace), coolDown, ErrLost)
+}
+
+func (p *pump) isStuck() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stuck
+}
+
+func (p *pump) hasReturned() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.returned
+}
+
+// wake has work look again.
+func (p *pump) wake() { signal(p.news) }
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it was not noticed yet, and will be
+	}
+}
+
+// work handles events until the pump ends.
+func (p *pump) work() {
+	reading, stop := context.WithCancel(p.run.life)
+	var fetching sync.WaitGroup
+	fetching.Go(func() { p.fetch(reading) })
+	for {
+		events := p.take()
+		if len(events) == 0 {
+			break
+		}
+		if !p.handle(events) {
+			break
+		}
+	}
+	stop()
+	p.awaitDone()
+	p.mu.Lock()
+	p.returned = true
+	p.mu.Unlock()
+	fetching.Wait() // the reader is closed before another is told to open one
+	p.handOver()
+	p.mu.Lock()
+	p.isOver = true
+	for _, t := range p.timers {
+		t.Stop()
+	}
+	p.mu.Unlock()
+	p.cancel(fmt.Errorf("%w: partition %s", ErrLost, p.grant.partition))
+	p.post(p.run.ended)
+}
+
+// take waits for events that can be handled. It returns none when the pump ends.
+func (p *pump) take() []*client.Received {
+	for {
+		if p.run.processor.Async && !p.saveIfDue() {
+			return nil
+		}
+		if p.run.processor.paused(p.grant.partition) || p.run.silent() {
+			// Somebody else may own the partition. A good report, or the loss, wakes us.
+		} else if events := p.tryTake(); events != nil {
+			return events
+		}
+		select {
+		case <-p.news:
+		case <-p.lost:
+			return nil
+		case <-p.drains:
+			return nil
+		case <-p.ctx.Done():
+			return nil
+		}
+		if p.ending() {
+			return nil
+		}
+	}
+}
+
+func (p *pump) ending() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.draining || p.isLost || p.ctx.Err() != nil
+}
+
+// tryTake takes the events of one batch from the queue; nil if there are none.
+func (p *pump) tryTake() []*client.Received {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &p.run.settings
+	if p.draining || p.isLost || len(p.queue) == 0 || p.run.processor.Async && p.tracker.left >= s.prefetch {
+		return nil
+	}
+	first := p.queue[0]
+	n := min(len(first), s.batch)
+	events := first[:n:n]
+	if n == len(first) {
+		p.queue[0] = nil
+		p.queue = p.queue[1:]
+	} else {
+		p.queue[0] = first[n:]
+	}
+	p.waiting -= n
+	size := 0
+	for _, e := range events {
+		size += len(e.Body)
+	}
+	p.weight -= size
+	p.bytes.Add(uint64(size))
+	p.current = events[0].Enqueued
+	if p.run.processor.Async {
+		p.tracker.begin(events)
+	}
+	signal(p.freed)
+	return events
+}
+
+// fetch reads events ahead of the handler.
+func (p *pump) fetch(ctx context.Context) {
+	var r reader
+	for failures := 0; ctx.Err() == nil; {
+		limit := p.space(ctx)
+		if limit == 0 {
+			break
+		}
+		var events []*client.Received
+		var err error
+		if r == nil {
+			r, err = p.open(ctx)
+		}
+		if err == nil {
+			events, err = r.Receive(ctx, limit)
+		}
+		if err == nil {
+			failures = 0
+			p.put(events)
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if isStolen(err) {
+			release := p.run.fleet.stolen(p.grant)
+			p.mu.Lock()
+			p.giveBack = release
+			p.mu.Unlock()
+			p.lose()
+			break
+		}
+		failures++
+		p.run.tell(fmt.Errorf("processor: read partition %s: %w", p.grant.partition, err))
+		pause(ctx, defaultRetry(failures))
+	}
+	if r != nil {
+		_ = r.Close() // nothing is lost: the broker remembers no positions of readers
+	}
+}
+
+// isStolen reports whether a reader was ended, or refused, because of another's.
+func isStolen(err error) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	return ok && e.Code == stolenCode
+}
+
+// stolenCode is the condition of a reader that another one has ended.
+const stolenCode = "amqp:link:stolen"
+
+// open opens the reader where the last owner ended.
+func (p *pump) open(ctx context.Context) (reader, error) {
+	at, err := p.startPosition(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.run.link.open(ctx, p.grant.partition, at, p.grant.epoch)
+}
+
+func (p *pump) startPosition(ctx context.Context) (Position, error) {
+	g := &p.grant
+	switch {
+	case g.rewound != nil:
+	case g.after == beginning:
+		return Earliest(), nil
+	case g.after != none:
+		return behind(g.after), nil
+	}
+	at, ok := p.run.processor.StartOf[g.partition]
+	if !ok {
+		at = p.run.processor.Start
+	}
+	if g.rewound != nil {
+		at = *g.rewound
+	}
+	if at.kind != latest {
+		return at, nil
+	}
+	// The end is another one for the next owner, and a number is not.
+	last, err := p.run.link.last(ctx, g.partition)
+	if err != nil {
+		return at, err
+	}
+	if last >= 0 {
+		p.mu.Lock()
+		p.tracker.upTo = last
+		p.mu.Unlock()
+	}
+	return behind(last), nil
+}
+
+// space waits until events may be fetched and returns how many; 0 if ctx ends.
+func (p *pump) space(ctx context.Context) int {
+	for {
+		p.mu.Lock()
+		n := p.run.settings.prefetch - p.waiting
+		full := n <= 0 || p.weight >= maxWeight
+		p.mu.Unlock()
+		if !full {
+			return n
+		}
+		select {
+		case <-p.freed:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}
+
+// put queues events for work.
+func (p *pump) put(events []*client.Received) {
+	p.mu.Lock()
+	p.queue = append(p.queue, events)
+	p.waiting += len(events)
+	for _, e := range events {
+		p.weight += len(e.Body)
+	}
+	if p.grant.rewound != nil && p.tracker.upTo == none && len(events) > 0 {
+		p.tracker.upTo = events[0].SeqNo - 1 // so that a crash does not undo the rewind
+	}
+	p.mu.Unlock()
+	p.wake()
+}
+
+func (p *pump) lag() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.current
+	if at.IsZero() && len(p.queue) > 0 {
+		at = p.queue[0][0].Enqueued
+	}
+	if at.IsZero() {
+		return 0
+	}
+	return max(time.Since(at), 0)
+}
+
+func (p *pump) status() PartitionStatus {
+	s := PartitionStatus{ID: p.grant.partition, Epoch: p.grant.epoch, State: "running", Lag: p.lag()}
+	paused := p.run.processor.paused(p.grant.partition)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Handled, s.Checkpoint, s.Waiting = p.tracker.upTo, p.savedTo, p.waiting
+	switch {
+	case p.stuck:
+		s.State = "stuck"
+	case p.draining || p.isLost:
+		s.State = "moving"
+	case paused:
+		s.State = "paused"
+	case p.resting:
+		s.State = "cooling down"
+	}
+	return s
+}
+
+func (p *pump) report() report {
+	r := report{partition: p.grant.partition, busy: time.Duration(p.busy.Swap(0)), bytes: p.bytes.Swap(0)}
+	p.mu.Lock()
+	r.handled = p.tracker.upTo
+	p.mu.Unlock()
+	return r
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package processor
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// keepSaving saves in the background what the pumps have done, for policies that do not
+// save before the next events are handled. One request carries all partitions.
+func (r *run) keepSaving() {
+	if r.settings.policy.every == 0 {
+		return
+	}
+	for pause(r.life, r.settings.policy.every) {
+		r.saveAll()
+	}
+}
+
+func (r *run) saveAll() {
+	var busy []*pump
+	var marks []mark
+	for _, p := range r.all() {
+		if m, ok := p.tryDue(); ok {
+			busy, marks = append(busy, p), append(marks, m)
+		}
+	}
+	if len(marks) == 0 {
+		return
+	}
+	errs, err := r.fleet.checkpoint(r.life, marks)
+	for i, p := range busy {
+		switch {
+		case err != nil:
+			p.saved(marks[i].seqNo, err)
+		default:
+			p.saved(marks[i].seqNo, errs[i])
+		}
+	}
+	if err != nil && r.life.Err() == nil {
+		r.tell(fmt.Errorf("processor: checkpoint: %w", err))
+	}
+}
+
+// keepReporting tells the fleet that this instance lives.
+func (r *run) keepReporting() {
+	for pause(r.life, reportEvery) {
+		var rs []report
+		for _, p := range r.all() {
+			rs = append(rs, p.report())
+		}
+		began := time.Since(r.began)
+		ctx, cancel := context.WithTimeout(r.life, reportEvery)
+		err := r.fleet.report(ctx, rs)
+		cancel()
+		if err != nil {
+			if r.life.Err() == nil {
+				r.settings.log.Warn("report to the broker failed", "err", err)
+			}
+			continue
+		}
+		r.contact.Store(int64(began))
+		for _, p := range r.all() {
+			p.wake() // it may have waited for this
+		}
+	}
+}
+
+// silent reports whether the broker may take this instance for dead.
+func (r *run) silent() bool {
+	limit := r.fleet.silence()
+	return limit > 0 && time.Since(r.began)-time.Duration(r.contact.Load()) > limit
+}
