@@ -19,10 +19,14 @@ var (
 	ErrMembers = errors.New("group: too many members")
 	// ErrTaken means that the member has joined with another run, or by another link.
 	ErrTaken = errors.New("group: member has joined again elsewhere")
+	// ErrLeft means that the member has left as planned.
+	ErrLeft = errors.New("group: member has left")
 	// ErrName means that a name is empty or too long.
 	ErrName = errors.New("group: name is empty or too long")
 	// ErrPartition means that there is no such partition.
 	ErrPartition = errors.New("group: no such partition")
 	// ErrNotOwned means that nobody has the partition.
 	ErrNotOwned = errors.New("group: partition has no owner")
+	// errCorrupt means that a record is not one of groups in this state.
+	errCorrupt = errors.New("group: corrupt record")
 )

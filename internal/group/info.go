@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/stream"
+)
+
+// Info is a group as an operator sees it.
+type Info struct {
+	Members    []MemberInfo
+	Partitions []PartitionInfo // all of the hub, in order
+	Changes    []Change        // the last ones since a restart, oldest first
+	Moves      uint64          // from one member to another, since a restart
+}
+
+// MemberInfo is one member.
+type MemberInfo struct {
+	Member
+	Since      time.Time // when it joined
+	Heard      time.Time // when it last reported; zero is not since a restart
+	Partitions int
+	Connected  bool
+	Leaving    bool
+}
+
+// PartitionInfo is one partition for a group.
+type PartitionInfo struct {
+	Owner       string // id of a member, or who has claimed it
+	Epoch       int64
+	State       State
+	Checkpoint  *Checkpoint  // nil is none
+	Handled     stream.SeqNo // as the owner says; None if it has not
+	Moved       time.Time    // when Handled last changed, or the owner got the partition
+	Since       time.Time    // when the owner got it
+	PausedUntil time.Time    // zero: it is not paused
+}
+
+// State is that of a partition for a group.
+type State string
+
+// The states.
+const (
+	Free     State = "free"     // has no owner
+	Owned    State = "owned"    // has an owner
+	Revoking State = "revoking" // has one who is asked to release it
+	Paused   State = "paused"   // nobody gets it
+	Claimed  State = "claimed"  // by a processor that balances by itself
+)
+
+// Info describes a group.
+func (s *Groups) Info(now time.Time, name string) Info {
+	info := Info{Partitions: make([]PartitionInfo, s.partitions)}
+	g := s.find(name)
+	if g == nil {
+		g = &group{}
+	}
+	for n := range info.Partitions {
+		if info.Partitions[n] = (PartitionInfo{State: Free, Handled: None}); n < len(g.parts) {
+			info.Partitions[n] = g.parts[n].info(n, now, len(g.members) > 0)
+		}
+	}
+	for _, m := range g.members {
+		info.Members = append(info.Members, MemberInfo{
+			Member: m.Member, Since: ms(m.since), Heard: m.heard, Partitions: g.held(m.ID), Connected: m.connected, Leaving: m.leaving,
+		})
+	}
+	info.Changes, info.Moves = slices.Clone(g.changes), g.moves
+	return info
+}
+
+func (p *part) info(n int, now time.Time, coordinated bool) PartitionInfo {
+	i := PartitionInfo{Owner: p.owner, Epoch: p.epoch, State: Free, Handled: p.handled, Moved: p.moved, Since: ms(p.since)}
+	if p.done {
+		i.Checkpoint = &Checkpoint{Partition: n, Epoch: p.epoch, SeqNo: p.checkpoint(), At: ms(p.doneAt)}
+	}
+	switch {
+	case p.owner != "" && p.revokeBy.IsZero():
+		i.State = Owned
+	case p.owner != "":
+		i.State = Revoking
+	case p.isPaused(now):
+		i.State = Paused
+	case !coordinated && p.claim.owner != "":
+		i.State, i.Owner, i.Since = Claimed, p.claim.owner, ms(p.claim.at)
+	}
+	if p.isPaused(now) {
+		i.PausedUntil = ms(p.paused)
+	}
+	return i
+}
+
+// Epoch returns the epoch of the last grant of a partition; 0 is none.
+func (s *Groups) Epoch(name string, n int) int64 {
+	if g := s.find(name); g != nil && n < len(g.parts) {
+		return g.parts[n].epoch
+	}
+	return 0
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
+)
+
+const (
+	// joinWindow is how long an assignment waits for others to join or leave.
+	joinWindow = 200 * time.Millisecond
+	// silence is after what time without a report a member is given up. After a restart
+	// every member has that long to come back.
+	silence = 10 * time.Second
+	// grace is how long partitions wait for a member whose connection is lost.
+	grace = 500 * time.Millisecond
+	// maxKeep bounds Member.Keep.
+	maxKeep = time.Hour
+)
+
+// Join adds a member, or brings one back: the same run keeps its partitions and their
+// epochs. Another run gets the same partitions with higher ones, since the handlers of the
+// one before are gone.
+func (s *Groups) Join(now time.Time, name string, as Member, out *machine.Effects) error {
+	if !validName(as.ID) || !validName(as.Run) || len(as.Name) > maxName {
+		return ErrName
+	}
+	as.Keep = min(max(as.Keep, 0), maxKeep).Truncate(time.Millisecond)
+	g, err := s.open(name)
+	if err != nil {
+		return err
+	}
+	m := g.member(as.ID)
+	if m == nil && len(g.members) >= maxMembers {
+		return ErrMembers
+	}
+	switch {
+	case m == nil:
+		m = g.setMember(as, s.stamp(now), false)
+		m.write(out)
+	case m.Run != as.Run:
+		m.Member, m.since, m.leaving = as, s.stamp(now), false
+		m.write(out)
+		s.restarted(now, m, out)
+	case m.Member != as:
+		m.Member = as
+		m.write(out)
+	}
+	m.connected, m.heard, m.until = true, now, now.Add(silence)
+	s.at(m.until)
+	s.tell(m)
+	s.balanceSoon(now, g)
+	return nil
+}
+
+// setMember adds a member or replaces what is stored of it.
+func (g *group) setMember(as Member, since int64, leaving bool) *member {
+	i, ok := g.search(as.ID)
+	if !ok {
+		g.members = slices.Insert(g.members, i, &member{group: g})
+		g.all.members++
+	}
+	m := g.members[i]
+	m.Member, m.since, m.leaving = as, since, leaving
+	return m
+}
+
+// restarted gives a member that has another run its partitions anew. What was to move
+// needs no release any more.
+func (s *Groups) restarted(now time.Time, m *member, out *machine.Effects) {
+	g := m.group
+	for n := range g.parts {
+		p := &g.parts[n]
+		switch {
+		case p.owner != m.ID:
+		case p.revokeBy.IsZero():
+			p.was, p.why = m.ID, "restarted"
+			s.grant(now, g, n, m, out)
+		default:
+			s.free(g, n, "restarted", out)
+			s.passOn(now, g, n, out)
+		}
+	}
+}
+
+// Gone says that the connection of a member is lost. Its partitions wait for it.
+func (s *Groups) Gone(now time.Time, name, id string) {
+	if m := s.member(name, id); m != nil && m.connected {
+		m.connected = false
+		m.until = now.Add(max(grace, m.Keep))
+		s.at(m.until)
+	}
+}
+
+// Leave gives all partitions of a member back as a planned move. It is a member until the
+// last is released or taken.
+func (s *Groups) Leave(now time.Time, name, id string, out *machine.Effects) error {
+	m := s.member(name, id)
+	switch {
+	case m == nil:
+		return ErrUnknownMember
+	case m.group.held(id) == 0:
+		s.remove(now, m, ErrLeft, out)
+	case !m.leaving:
+		m.leaving = true
+		m.write(out)
+		s.balanceSoon(now, m.group)
+	}
+	return nil
+}
+
+func (s *Groups) member(name, id string) *member {
+	if g := s.find(name); g != nil {
+		return g.member(id)
+	}
+	return nil
+}
+
+// Report is a sign of life of a member, with how far it is.
+func (s *Groups) Report(now time.Time, name, id string, progress []Progress) error {
+	m := s.member(name, id)
+	if m == nil {
+		return ErrUnknownMember
+	}
+	m.heard = now
+	if m.connected {
+		m.until = now.Add(silence) // Tick looks at it when the time before is over
+	}
+	for _, x := range progress {
+		if x.Partition < 0 || x.Partition >= len(m.group.parts) {
+			continue
+		}
+		p := &m.group.parts[x.Partition]
+		if p.owner != id {
+			continue
+		}
+		if x.Handled >= 0 && x.Handled != p.handled {
+			p.handled, p.moved = x.Handled, now
+		}
+		if !p.heard.IsZero() {
+			p.busy.add(float64(x.BusyNanos)/1e9, now.Sub(p.heard))
+			p.bytes.add(float64(x.Bytes), now.Sub(p.heard))
+		}
+		p.heard = now
+	}
+	return nil
+}
+
+// remove forgets a member. Its partitions are free.
+func (s *Groups) remove(now time.Time, m *member, err error, out *machine.Effects) {
+	g := m.group
+	out.Begin(kindGone)
+	out.String(g.name)
+	out.String(m.ID)
+	out.End()
+	why := "lost"
+	if m.leaving {
+		why = "left"
+	}
+	for n := range g.parts {
+		if p := &g.parts[n]; p.owner == m.ID {
+			p.was, p.why = m.ID, why
+		}
+	}
+	g.dropMember(m.ID)
+	s.end(m, err)
+	if g.balanceAt.IsZero() { // Tick does it, so that others can go first
+		g.balanceAt = now
+		s.at(now)
+	}
+}
+
+// dropMember forgets a member, as a record says it.
+func (g *group) dropMember(id string) {
+	for n := range g.parts {
+		p := &g.parts[n]
+		if p.owner == id {
+			p.release()
+		}
+		if p.next == id {
+			p.next = ""
+		}
+	}
+	if i, ok := g.search(id); ok {
+		g.members = slices.Delete(g.members, i, i+1)
+		g.all.members--
+	}
+}
+
+// leftIfDone removes a member that leaves and has nothing any more.
+func (s *Groups) leftIfDone(now time.Time, m *member, out *machine.Effects) {
+	if m != nil && m.leaving && m.group.held(m.ID) == 0 {
+		s.remove(now, m, ErrLeft, out)
+	}
+}
+
+// at has Tick called then.
+func (s *Groups) at(t time.Time) {
+	if s.due.IsZero() || t.Before(s.due) {
+		s.due = t
+	}
+}
+
+// NextDeadline implements [machine.Machine].
+func (s *Groups) NextDeadline() (time.Time, bool) {
+	if s.restore.fresh {
+		return time.Time{}, true // Tick has to find out
+	}
+	return s.due, !s.due.IsZero()
+}
+
+// Tick does what time has made due.
+func (s *Groups) Tick(now time.Time, out *machine.Effects) {
+	for _, g := range s.list {
+		s.tick(now, g, out)
+	}
+	s.restore.fresh, s.due = false, time.Time{}
+	for _, g := range s.list {
+		s.scheduleGroup(now, g)
+	}
+}
+
+func (s *Groups) tick(now time.Time, g *group, out *machine.Effects) {
+	for _, m := range slices.Clone(g.members) {
+		if m.until.IsZero() { // it was there before the restart
+			m.until = now.Add(max(silence, m.Keep))
+		}
+		if !now.Before(m.until) {
+			s.remove(now, m, ErrUnknownMember, out)
+		}
+	}
+	s.takeOverdue(now, g, out)
+	if g.holdsEnd(now) || !g.balanceAt.IsZero() && !now.Before(g.balanceAt) {
+		s.balance(now, g, out)
+	}
+	if len(g.members) > 1 && !g.loadsAt.IsZero() && !now.Before(g.loadsAt) {
+		s.compareLoads(now, g)
+	}
+}
+
+// scheduleGroup notes when something is due in a group.
+func (s *Groups) scheduleGroup(now time.Time, g *group) {
+	for _, m := range g.members {
+		s.at(m.until)
+	}
+	if len(g.members) == 0 {
+		return
+	}
+	if !g.balanceAt.IsZero() {
+		s.at(g.balanceAt)
+	}
+	if len(g.members) > 1 {
+		if g.loadsAt.IsZero() {
+			g.loadsAt = now.Add(loadsEvery)
+		}
+		s.at(g.loadsAt)
+	}
+	for n := range g.parts {
+		p := &g.parts[n]
+		if !p.revokeBy.IsZero() {
+			s.at(p.revokeBy)
+		}
+		if t := ms(p.paused); t.After(now) {
+			s.at(t)
+		}
+		for _, c := range p.cool {
+			if t := ms(c.until); t.After(now) {
+				s.at(t)
+			}
+		}
+	}
+}
