@@ -45,12 +45,12 @@ func assign(slots []slot, members int) []int {
 		return to
 	}
 	quota := quotas(counts, total)
-	room := make([]int, members)
-	for m := range room {
-		room[m] = quota[m] - counts[m]
+	lacks := make([]int, members)
+	for m := range lacks {
+		lacks[m] = quota[m] - counts[m]
 	}
-	takeSurplus(slots, to, room)
-	fill(slots, to, quota, room)
+	takeSurplus(slots, to, lacks)
+	fill(slots, to, quota, lacks)
 	return to
 }
 
@@ -108,39 +108,39 @@ func quotas(counts []int, total int) []int {
 }
 
 // takeSurplus takes from those who hold too much, first what they do not really have yet.
-func takeSurplus(slots []slot, to, room []int) {
+func takeSurplus(slots []slot, to, lacks []int) {
 	for _, coming := range []bool{true, false} {
 		for i := len(slots) - 1; i >= 0; i-- {
-			if m := to[i]; m != nobody && room[m] < 0 && slots[i].coming == coming {
+			if m := to[i]; m != nobody && lacks[m] < 0 && slots[i].coming == coming {
 				to[i] = nobody
-				room[m]++
+				lacks[m]++
 			}
 		}
 	}
 }
 
-// fill gives what is nobody's to those who have room. Slots with bars come first, since
+// fill gives what is nobody's to those who lack some. Slots with bars come first, since
 // they have the least choice.
-func fill(slots []slot, to, quota, room []int) {
+func fill(slots []slot, to, quota, lacks []int) {
 	least := slices.Min(quota)
-	var open []int // members with room
-	for m := range room {
-		if room[m] > 0 {
+	var open []int // members that lack some
+	for m := range lacks {
+		if lacks[m] > 0 {
 			open = append(open, m)
 		}
 	}
 	take := func(k int) (m int) {
 		m = open[k]
-		if room[m]--; room[m] == 0 {
+		if lacks[m]--; lacks[m] == 0 {
 			open = slices.Delete(open, k, k+1)
 		}
 		return m
 	}
 	// swap passes the one that is left over to another member, who holds all of theirs.
 	swap := func(s *slot) int {
-		k := slices.IndexFunc(open, func(m int) bool { return quota[m] > least && room[m] == 1 })
+		k := slices.IndexFunc(open, func(m int) bool { return quota[m] > least && lacks[m] == 1 })
 		for m := range quota {
-			if k >= 0 && quota[m] == least && room[m] == 0 && !slices.Contains(s.barred, m) {
+			if k >= 0 && quota[m] == least && lacks[m] == 0 && !slices.Contains(s.barred, m) {
 				quota[take(k)]--
 				quota[m]++
 				return m
@@ -165,8 +165,8 @@ func fill(slots []slot, to, quota, room []int) {
 	}
 }
 
-// exchange finds, for a slot that none of those with room may have, another slot whose
-// member may have it, and who of those with room gets that one instead.
+// exchange finds, for a slot that none of those who lack some may have, another slot whose
+// member may have it, and who of those who lack some gets that one instead.
 func exchange(slots []slot, to []int, s *slot, open []int) (other, k int) {
 	best, bestK := -1, -1
 	for i := range slots {
