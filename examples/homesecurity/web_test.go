@@ -155,7 +155,7 @@ func publish(t *testing.T, c *client.Client, until func() bool, rs ...reading) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); !until(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !until(); <-time.After(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nothing happens")
 		}

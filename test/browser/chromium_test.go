@@ -275,7 +275,7 @@ const patience = 20 * time.Second
 // wait waits until a condition is true in the page.
 func (p *tab) wait(condition string) {
 	p.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
 		var is bool
 		p.eval("Boolean("+condition+")", &is)
 		if is {

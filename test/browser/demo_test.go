@@ -98,7 +98,7 @@ func (p *process) kill() {
 func (p *process) says(t *testing.T, pattern string) string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		if m := re.FindStringSubmatch(p.output()); m != nil {
 			return m[1]
 		}
