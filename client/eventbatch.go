@@ -4,6 +4,7 @@ package client
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/Azure/go-amqp"
 
@@ -41,24 +42,24 @@ func (r *EventReader) unpackBatch(b *message.EventBatch) error {
 	var events message.EventScanner
 	events.Open(b.Stored)
 	key, _ := events.Key()
+	key = strings.Clone(key) // not to keep the delivery for it
 	for n := 0; events.Next(); n++ {
 		if n < b.Skip {
 			continue
 		}
-		e := Received{Message: Message{PartitionKey: key}}
-		if body, alone := message.OnlyData(events.Event()); alone {
-			e.Body = body // as decode leaves it, without its work
-		} else {
+		r.unpacked = append(r.unpacked, Received{})
+		e := &r.unpacked[len(r.unpacked)-1]
+		if !decodeEvent(e, events.Event()) {
 			var m amqp.Message
 			if err := m.UnmarshalBinary(events.Event()); err != nil {
 				return err
 			}
-			if e = *decode(&m); e.PartitionKey == "" {
-				e.PartitionKey = key
-			}
+			*e = *decode(&m)
+		}
+		if e.PartitionKey == "" {
+			e.PartitionKey = key
 		}
 		e.SeqNo, e.Enqueued, e.Source = SeqNo(b.First)+SeqNo(n), b.At, r.address
-		r.unpacked = append(r.unpacked, e)
 	}
 	return events.Err()
 }

@@ -3,9 +3,11 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -189,4 +191,39 @@ func TestEventReaderSurvivesARestart(t *testing.T) {
 	publish(t, c, "clicks/Partitions/1", eventBodies("d")...)
 	wantEvents(t, r, "c", "d")
 	wantEvents(t, waiting, "d")
+}
+
+// deaf is a connection over which the broker does not hear a word.
+type deaf struct {
+	net.Conn
+	word string
+}
+
+func (d deaf) Write(b []byte) (int, error) {
+	other := bytes.Repeat([]byte("x"), len(d.word))
+	return d.Conn.Write(bytes.ReplaceAll(b, []byte(d.word), other))
+}
+
+// A broker that knows no batches sends each event by itself.
+func TestReadEventsWithoutBatches(t *testing.T) {
+	b := triagetest.Start(t, hub)
+	var w wire
+	c, err := client.Dial(deadline(t), b.ConnectionString(), &client.Options{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := w.dial(ctx, network, address)
+			return deaf{conn, "triagemq:batches"}, err
+		},
+	})
+	must(t, err)
+	defer c.Close()
+	publish(t, c, "clicks/Partitions/1", eventBodies("a", "b", "c")...)
+	publish(t, c, "clicks/Partitions/1", &client.Message{Body: []byte("d"), Properties: map[string]any{"k": "v"}})
+	r := openReader(t, c, &client.EventReaderOptions{After: after(0)})
+	es := wantEvents(t, r, "b", "c", "d")
+	if last := es[2]; last.SeqNo != 3 || last.Properties["k"] != "v" || last.Source != "clicks/ConsumerGroups/$Default/Partitions/1" || last.Enqueued.IsZero() {
+		t.Errorf("event %+v", last)
+	}
+	w.cut()
+	publish(t, c, "clicks/Partitions/1", eventBodies("e")...)
+	wantEvents(t, r, "e")
 }

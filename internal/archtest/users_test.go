@@ -18,6 +18,11 @@ func TestUsersBuildNoDependencyOfTheServer(t *testing.T) {
 		want     []string // modules
 	}{
 		{[]string{"client", "client/admin", "worker", "processor"}, []string{"github.com/Azure/go-amqp", "github.com/coder/websocket", module}},
+		// Blobs are what the processors of the SDKs share.
+		{[]string{"processor/blobstore"}, []string{
+			"github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/internal", "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob",
+			"github.com/Azure/go-amqp", "github.com/coder/websocket", module, "golang.org/x/net", "golang.org/x/text",
+		}},
 		// To suspend programs takes calls that package syscall does not have.
 		{[]string{"worker/program"}, []string{"github.com/Azure/go-amqp", "github.com/coder/websocket", module, "golang.org/x/sys"}},
 	} {

@@ -144,8 +144,36 @@ func NextEventBatch(raw []byte) (b EventBatch, rest []byte, err error) {
 	return b, raw[n:], err
 }
 
-// OnlyData returns the body of an event that is one data section and nothing else.
-func OnlyData(event []byte) (body []byte, ok bool) {
-	body, n := dataSection(event)
-	return body, n > 0 && n == len(event)
+// SplitEvent returns the sections before the body of an event, and the body if that is one
+// data section and the last; ok is false for other events.
+func SplitEvent(event []byte) (head, body []byte, ok bool) {
+	rest := event
+	for code := byte(codeHeader); code <= codeApplication; code++ {
+		rest = rest[sectionLen(rest, code):]
+	}
+	body, n := dataSection(rest)
+	return event[:len(event)-len(rest)], body, n > 0 && n == len(rest)
+}
+
+// Section is the first section of an encoded message.
+type Section struct {
+	Code   byte         // the last byte of its descriptor
+	Fields codec.Reader // of a list, or keys and values of a map
+}
+
+// The sections of an event's head.
+const (
+	HeaderSection      = codeHeader
+	AnnotationsSection = codeAnnotations
+	PropertiesSection  = codeProperties
+	ApplicationSection = codeApplication
+)
+
+// NextSection returns the first section of a head that SplitEvent has returned, and what is
+// behind it.
+func NextSection(head []byte) (s Section, rest []byte) {
+	s.Code = head[2]
+	n := sectionLen(head, s.Code)
+	s.Fields.Enter(head[descriptorLen:n])
+	return s, head[n:]
 }
