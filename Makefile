@@ -5,13 +5,16 @@ FUZZTIME ?= 10s
 SEEDS    ?= 200
 BENCH    ?= .
 
-.PHONY: build demo test check lint format fuzz sim bench api
+.PHONY: build demo demo-homesecurity test check lint format fuzz sim bench api
 
 build: ## the binary, into bin/
 	$(GO) build -o bin/ ./cmd/...
 
 demo: ## the product at work, in a minute: the priority queue pattern, a queue that sorts, kill -9, an event hub
 	$(GO) run ./examples/demo
+
+demo-homesecurity: ## 100,000 homes, an event hub, instances that share it, and pages to watch; until Ctrl-C
+	$(GO) run ./examples/homesecurity
 
 test: format ## everything: format, vet, unit tests with the race detector, the suites in test/
 	$(GO) vet ./...

@@ -138,6 +138,8 @@ run_suite() {
 			$(go list ./... | grep -v "^$(go list -m)/test/" | grep -vxFf <(go list "${pure[@]}"))
 		started=$SECONDS
 		go_tests unit/full . -shuffle=on -timeout 30m "${pure[@]}" "${shortened[@]}"
+	elif [[ $suite == browser ]] && ! command -v chromium >/dev/null && ! install chromium; then
+		not_run "$suite" 'Chromium is missing'
 	elif [[ -x $dir/run.sh ]]; then
 		own_runner "$suite" "$dir"
 	elif [[ -f $dir/go.mod ]]; then

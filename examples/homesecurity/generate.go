@@ -60,7 +60,7 @@ func (g *generator) report(ctx context.Context, first, step int) error {
 		return err
 	}
 	states := make([]bool, g.homes/step*len(g.sensors)+len(g.sensors)) // of each sensor of each home: whether its value is unusual
-	start := time.Now().Add(time.Duration(rand.Float64() * float64(g.period()) * float64(step) / float64(g.homes)))
+	start := time.Now()
 	for round := 0; ; round++ {
 		for home, n := first, 0; home < g.homes; home, n = home+step, n+1 {
 			due := start.Add(time.Duration((float64(round) + float64(home)/float64(g.homes)) * float64(g.period())))

@@ -215,6 +215,8 @@ func (s *settings) runWeb(ctx context.Context, c *client.Client, d *demo, out io
 	w := newWeb(c, store, newOperations(askGroup(c), log), s.Homes, log)
 	if w.demo = d; d != nil {
 		d.welcome("http://" + listener.Addr().String())
+	} else {
+		fmt.Fprintf(out, "The pages are at http://%s/ and http://%[1]s/operations\n", listener.Addr())
 	}
 	return w.serve(ctx, listener)
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"sync"
 	"testing"
 
@@ -45,6 +46,19 @@ func testStore(t *testing.T, s store) {
 
 func TestDirectory(t *testing.T) {
 	s, err := openStore(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	testStore(t, s)
+}
+
+// test/browser runs it with Azurite.
+func TestBlobs(t *testing.T) {
+	at := os.Getenv("HOMESECURITY_TEST_BLOBS")
+	if at == "" {
+		t.Skip("HOMESECURITY_TEST_BLOBS has no connection string")
+	}
+	s, err := openStore(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,6 +192,6 @@ var pkgRules = map[string]pkgRule{
 	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "notify", "objective", "vfs"}},
 
 	// Examples show what users can do.
-	"examples": {may: []string{"client", "worker", "processor", "triagetest", "examples/*"}},
+	"examples": {may: []string{"client", "client/admin", "worker", "processor", "triagetest", "examples/*"}},
 	"test":     {may: []string{"*"}},
 }
