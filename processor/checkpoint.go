@@ -141,7 +141,7 @@ func (p *pump) handOver() {
 			break
 		}
 		p.run.tell(fmt.Errorf("processor: checkpoint of partition %s: %w", p.grant.partition, err))
-		if !p.stillOwned(ctx, failures) {
+		if fatal(err) || !p.stillOwned(ctx, failures) {
 			return
 		}
 	}

@@ -259,3 +259,6 @@ func (r *fakeReader) Close() error {
 	r.ended = true
 	return nil
 }
+
+// elapse lets synthetic time pass.
+func elapse(d time.Duration) { <-time.After(d) }

@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -23,17 +24,22 @@ func (b *Broker) groupOf(addr string) (hub, string, error) {
 		return hub{}, "", err
 	case h.path.Partition != "" || h.path.Publisher != "":
 		return hub{}, "", fmt.Errorf("%w: %q is not a consumer group", ErrNotAllowed, addr)
-	case !h.n.Definition().Hub.Status.CanReceive():
-		return hub{}, "", fmt.Errorf("%w: receiving from %q is disabled", ErrDisabled, h.n.Path)
-	case h.path.Group == "":
-		return h, entity.Key(entity.DefaultGroup), nil
 	}
-	return h, entity.Key(h.path.Group), nil
+	return h, entity.Key(cmp.Or(h.path.Group, entity.DefaultGroup)), nil
+}
+
+// receiving is groupOf for those who are about to read.
+func (b *Broker) receiving(addr string) (hub, string, error) {
+	h, g, err := b.groupOf(addr)
+	if err == nil && !h.n.Definition().Hub.Status.CanReceive() {
+		err = fmt.Errorf("%w: receiving from %q is disabled", ErrDisabled, h.n.Path)
+	}
+	return h, g, err
 }
 
 // JoinGroup adds a member to a consumer group.
 func (b *Broker) JoinGroup(ctx context.Context, addr string, o MemberOptions) (*GroupMember, error) {
-	h, g, err := b.groupOf(addr)
+	h, g, err := b.receiving(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +132,7 @@ func (b *Broker) PauseGroup(ctx context.Context, addr string, partition int, unt
 // ClaimGroup claims partitions for processors that balance by themselves, and returns the
 // claims that won.
 func (b *Broker) ClaimGroup(ctx context.Context, addr string, cs []group.Ownership) ([]group.Ownership, error) {
-	h, g, err := b.groupOf(addr)
+	h, g, err := b.receiving(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -162,3 +168,55 @@ func (b *Broker) GroupInfo(ctx context.Context, addr string) (GroupInfo, error) 
 	info, err := h.on.Group(ctx, g)
 	return info, catalog.Translate(err)
 }
+
+// CreateConsumerGroup adds a consumer group to an event hub. It begins empty: a crash may
+// have left the state of one that was deleted.
+func (b *Broker) CreateConsumerGroup(ctx context.Context, hub string, g entity.ConsumerGroup) (entity.ConsumerGroup, error) {
+	b.forgetGroups(ctx, hub, []entity.ConsumerGroup{g})
+	return b.Catalog.CreateConsumerGroup(ctx, hub, g)
+}
+
+// DeleteConsumerGroup removes a consumer group, with its members and checkpoints. The first
+// one of a hub cannot be removed.
+func (b *Broker) DeleteConsumerGroup(ctx context.Context, hub, name string) error {
+	if err := b.Catalog.DeleteConsumerGroup(ctx, hub, name); err != nil {
+		return err
+	}
+	b.forgetGroups(context.WithoutCancel(ctx), hub, []entity.ConsumerGroup{{Name: name}})
+	return nil
+}
+
+// UpdateHub changes an event hub; see catalog.Catalog.UpdateHub.
+func (b *Broker) UpdateHub(ctx context.Context, h entity.Hub) (entity.Hub, error) {
+	name := h.Name
+	before, _ := b.ConsumerGroups(name)         // without the hub there is nothing to forget
+	b.forgetGroups(ctx, name, h.ConsumerGroups) // those that are new begin empty
+	h, err := b.Catalog.UpdateHub(ctx, h)
+	b.forgetGroups(context.WithoutCancel(ctx), name, before)
+	return h, err
+}
+
+// forgetGroups has a hub forget those of some groups that are not in the catalog. What it
+// cannot do now is done before a group of that name is created.
+func (b *Broker) forgetGroups(ctx context.Context, name string, groups []entity.ConsumerGroup) {
+	if b.logs == nil {
+		return
+	}
+	h, err := b.hub(name)
+	if err != nil {
+		return // there is none, or it cannot be reached
+	}
+	ctx, cancel := context.WithTimeout(ctx, forgetWithin)
+	defer cancel()
+	for _, g := range groups {
+		if _, err := b.ConsumerGroup(h.n.Path, g.Name); err == nil {
+			continue
+		}
+		if err := h.on.ForgetGroup(ctx, entity.Key(g.Name)); err != nil {
+			b.log.Warn("state of a deleted consumer group is kept", "entity", h.n.Path, "group", g.Name, "err", err)
+		}
+	}
+}
+
+// forgetWithin is how long a change of groups waits for the hub.
+const forgetWithin = 10 * time.Second

@@ -100,3 +100,11 @@ func (s *Groups) Epoch(name string, n int) int64 {
 	}
 	return 0
 }
+
+// Owner returns the owner of a partition and the epoch of the grant; "" is nobody.
+func (s *Groups) Owner(name string, n int) (owner string, epoch int64) {
+	if g := s.find(name); g != nil && n >= 0 && n < len(g.parts) {
+		return g.parts[n].owner, g.parts[n].epoch
+	}
+	return "", 0
+}

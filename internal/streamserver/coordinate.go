@@ -4,102 +4,193 @@ package streamserver
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/group"
 	"github.com/triagemq/triagemq/internal/stream"
 )
 
-var errNotYet = errors.New("streamserver: not there yet")
-
-// MemberOptions say who joins a consumer group.
-type MemberOptions struct {
-	Group, ID, Run, Name string
-	// Keep is how long its partitions wait for it when its connection is lost.
-	Keep time.Duration
-	// Changed gets everything that the member has, each time it changes. It is called on
-	// the engine's goroutine, only with what is durable, and must not block.
-	Changed func(group.Assignment)
-	// Ended is called once if the member ends by itself: it has joined elsewhere, has left,
-	// was silent for too long, or the hub is gone. It is called as Changed is.
-	Ended func(error)
-}
-
-// Member is a process that handles events of a consumer group.
-type Member struct {
-	hub  *Hub
-	opts MemberOptions
-}
-
-// Report is a sign of life of a member, with how far it is.
-type Report struct{ Handled []group.Progress }
-
-// Join adds a member to a group. It has no partitions at first.
-func (h *Hub) Join(ctx context.Context, o MemberOptions) (*Member, error) { return nil, errNotYet }
-
-// Report tells how far the member is. It never blocks.
-func (m *Member) Report(r Report) {}
-
-// Gone says that the connection is lost. It never blocks.
-func (m *Member) Gone() {}
-
-// Leave gives all partitions back as a planned move. It returns at once; the member ends
-// when the last one is released or taken.
-func (m *Member) Leave(ctx context.Context) error { return errNotYet }
-
-// Report is [Member.Report] of a member that is known by its id.
-func (h *Hub) Report(grp, member string, r Report) {}
-
-// Leave is [Member.Leave] of a member that is known by its id.
-func (h *Hub) Leave(ctx context.Context, grp, member string) error { return errNotYet }
-
-// Release gives up a partition after its owner has stopped to handle it.
-func (h *Hub) Release(ctx context.Context, grp, member string, partition int, epoch int64, coolDown time.Duration) error {
-	return errNotYet
-}
-
-// Checkpoint stores how far partitions are handled. The errors are those of the entries.
+// Checkpoint stores how far partitions are handled, and returns when that is durable. The
+// errors are those of the entries: group.ErrFenced, group.ErrBackwards, ErrPartition or a
+// PositionError.
 func (h *Hub) Checkpoint(ctx context.Context, grp string, cs []group.Checkpoint) ([]error, error) {
-	return nil, errNotYet
+	errs := make([]error, len(cs))
+	if err := h.do(ctx, h.checkpoint(grp, cs, errs)); err != nil {
+		return nil, err
+	}
+	return errs, nil
+}
+
+func (h *Hub) checkpoint(grp string, cs []group.Checkpoint, errs []error) func(*engine.Tx) error {
+	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+		for i, c := range cs {
+			if errs[i] = h.checkPosition(c); errs[i] == nil {
+				errs[i] = g.Checkpoint(now, grp, c, &h.eff)
+			}
+		}
+		return nil
+	})
+}
+
+// checkPosition refuses a checkpoint of an event that there is not: it is of another hub,
+// and events would be missed in silence.
+func (h *Hub) checkPosition(c group.Checkpoint) error {
+	p, err := h.partition(c.Partition)
+	if err != nil {
+		return err
+	}
+	if c.SeqNo < 0 || c.SeqNo >= p.m.Next() {
+		return &PositionError{Asked: c.SeqNo, Last: p.m.Next() - 1}
+	}
+	return nil
+}
+
+// SetCheckpoint stores a checkpoint without a fence: the partition may have any owner. A
+// group that has members refuses it.
+func (h *Hub) SetCheckpoint(ctx context.Context, grp string, c group.Checkpoint) error {
+	return h.do(ctx, h.setCheckpoint(grp, c))
+}
+
+func (h *Hub) setCheckpoint(grp string, c group.Checkpoint) func(*engine.Tx) error {
+	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+		if err := h.checkPosition(c); err != nil {
+			return err
+		}
+		return g.SetCheckpoint(now, grp, c, &h.eff)
+	})
 }
 
 // Rewind sets the checkpoint of a partition, back or forth. It returns the event before the
-// one that is handled next.
+// one that is handled next; -1 if that is the first one.
 func (h *Hub) Rewind(ctx context.Context, grp string, partition int, to stream.Start) (stream.SeqNo, error) {
-	return 0, errNotYet
+	n, err := h.find(ctx, partition, to)
+	if err != nil {
+		return 0, err
+	}
+	return n - 1, h.do(ctx, h.rewind(grp, partition, n-1))
 }
 
-// MoveAway takes a partition from its owner, who does not get it back for a while.
+func (h *Hub) rewind(grp string, partition int, to stream.SeqNo) func(*engine.Tx) error {
+	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+		if _, err := h.partition(partition); err != nil {
+			return err
+		}
+		return g.Rewind(now, grp, partition, to, &h.eff)
+	})
+}
+
+// finders is a group of readers that is no consumer group.
+const finders = "\x00find"
+
+// find returns the number of the event that a reader from there would get first; that of
+// the next event if there is none yet.
+func (h *Hub) find(ctx context.Context, partition int, from stream.Start) (stream.SeqNo, error) {
+	r, err := h.OpenReader(ctx, ReaderOptions{Partition: partition, Group: finders, From: from})
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	for end := r.fetch.end; r.fetch.next < end; { // a position by time may be in a block whose index is not in memory
+		if err := r.ask(ctx, 1); err != nil {
+			return 0, err
+		}
+		r.ready = false
+		batches, err := r.load(ctx, 1)
+		if err != nil {
+			return 0, err
+		}
+		if len(batches) > 0 {
+			return batches[0].First + stream.SeqNo(batches[0].Skip), nil
+		}
+	}
+	return r.fetch.next, nil
+}
+
+// MoveAway takes a partition from its owner as a planned move. The owner does not get it
+// back for the cool-down.
 func (h *Hub) MoveAway(ctx context.Context, grp string, partition int, coolDown time.Duration) error {
-	return errNotYet
+	return h.do(ctx, h.moveAway(grp, partition, coolDown))
+}
+
+func (h *Hub) moveAway(grp string, partition int, coolDown time.Duration) func(*engine.Tx) error {
+	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+		if _, err := h.partition(partition); err != nil {
+			return err
+		}
+		return g.MoveAway(now, grp, partition, coolDown, &h.eff)
+	})
 }
 
 // Pause keeps a partition from everybody until a time; zero is no longer.
 func (h *Hub) Pause(ctx context.Context, grp string, partition int, until time.Time) error {
-	return errNotYet
+	return h.do(ctx, h.pause(grp, partition, until))
+}
+
+func (h *Hub) pause(grp string, partition int, until time.Time) func(*engine.Tx) error {
+	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+		if _, err := h.partition(partition); err != nil {
+			return err
+		}
+		return g.Pause(now, grp, partition, until, &h.eff)
+	})
 }
 
 // Claim claims partitions for processors that balance by themselves. It returns the claims
-// that won.
+// that won, with their new ETags, when they are durable.
 func (h *Hub) Claim(ctx context.Context, grp string, cs []group.Ownership) ([]group.Ownership, error) {
-	return nil, errNotYet
+	var won []group.Ownership
+	if err := h.do(ctx, h.claim(grp, cs, &won)); err != nil {
+		return nil, err
+	}
+	return won, nil
+}
+
+func (h *Hub) claim(grp string, cs []group.Ownership, won *[]group.Ownership) func(*engine.Tx) error {
+	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+		for _, c := range cs {
+			if _, err := h.partition(c.Partition); err != nil {
+				return err
+			}
+			wins, o, err := g.Claim(now, grp, c, &h.eff)
+			if err != nil {
+				return err
+			}
+			if wins {
+				*won = append(*won, o)
+			}
+		}
+		return nil
+	})
 }
 
 // Claims returns the claims that there are.
 func (h *Hub) Claims(ctx context.Context, grp string) ([]group.Ownership, error) {
-	return nil, errNotYet
-}
-
-// SetCheckpoint stores a checkpoint without a fence: the partition may have any owner.
-func (h *Hub) SetCheckpoint(ctx context.Context, grp string, c group.Checkpoint) error {
-	return errNotYet
-}
-
-// Group returns the state of a group.
-func (h *Hub) Group(ctx context.Context, grp string) (GroupInfo, error) {
-	return GroupInfo{}, errNotYet
+	var claims []group.Ownership
+	err := h.do(ctx, func(*engine.Tx) error {
+		if h.groups != nil {
+			claims = h.groups.m.Claims(grp)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claims, nil
 }
 
 // ForgetGroup ends all members of a group and forgets it.
-func (h *Hub) ForgetGroup(ctx context.Context, grp string) error { return nil }
+func (h *Hub) ForgetGroup(ctx context.Context, grp string) error { return h.do(ctx, h.forget(grp)) }
+
+func (h *Hub) forget(grp string) func(*engine.Tx) error {
+	fn := h.onGroups(true, func(g *group.Groups, _ time.Time) error {
+		g.Forget(grp, &h.eff)
+		return nil
+	})
+	return func(tx *engine.Tx) error {
+		if h.groups == nil {
+			return nil
+		}
+		return fn(tx)
+	}
+}

@@ -3,14 +3,15 @@
 package streamserver
 
 import (
+	"context"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/group"
 	"github.com/triagemq/triagemq/internal/stream"
 )
 
-// GroupInfo is a consumer group as an operator sees it. Everything in it is durable, but
-// for what is in memory only.
+// GroupInfo is a consumer group as an operator sees it. What is stored of it is durable.
 type GroupInfo struct {
 	Members    []MemberInfo
 	Partitions []GroupPartition
@@ -22,7 +23,7 @@ type GroupInfo struct {
 type MemberInfo struct {
 	ID, Name   string
 	Since      time.Time // when it joined
-	Heard      time.Time // when it last reported; zero since the hub was opened
+	Heard      time.Time // when it last reported; zero is not since the hub was opened
 	Partitions int
 	Connected  bool
 	Leaving    bool
@@ -38,8 +39,8 @@ type GroupPartition struct {
 	Handled    stream.SeqNo      // as the owner reports; group.None if it is not known
 	// The lag is what comes after Handled or the checkpoint, whichever is further.
 	LagEvents     int64
-	LagBytes      uint64 // about
-	LagTime       time.Duration
+	LagBytes      uint64        // about
+	LagTime       time.Duration // about the age of the first of these events
 	CheckpointAge time.Duration
 	// Stuck says that the owner is there, has events to handle, and has handled none for
 	// half a minute.
@@ -49,9 +50,64 @@ type GroupPartition struct {
 }
 
 // GroupChange is a change of ownership.
-type GroupChange struct {
-	At        time.Time
-	Partition int
-	From, To  string // members; "" is nobody
-	Why       string
+type GroupChange = group.Change
+
+// stuckAfter is how long a partition with events makes no progress until it counts as
+// stuck.
+const stuckAfter = 30 * time.Second
+
+// Group returns the state of a group.
+func (h *Hub) Group(ctx context.Context, grp string) (GroupInfo, error) {
+	var info GroupInfo
+	err := h.do(ctx, func(tx *engine.Tx) error {
+		info = h.groupInfo(tx.Now(), grp)
+		return nil
+	})
+	if err != nil {
+		return GroupInfo{}, err
+	}
+	return info, nil
+}
+
+func (h *Hub) groupInfo(now time.Time, grp string) GroupInfo {
+	var known group.Info
+	if h.groups != nil {
+		known = h.groups.m.Info(now, grp)
+	}
+	info := GroupInfo{Partitions: make([]GroupPartition, len(h.partitions)), Changes: known.Changes, Moves: known.Moves}
+	connected := make(map[string]bool)
+	for _, m := range known.Members {
+		connected[m.ID] = m.Connected
+		info.Members = append(info.Members, MemberInfo{
+			ID: m.ID, Name: m.Name, Since: m.Since, Heard: m.Heard, Partitions: m.Partitions, Connected: m.Connected, Leaving: m.Leaving,
+		})
+	}
+	for n, p := range h.partitions {
+		x := group.PartitionInfo{State: group.Free, Handled: group.None}
+		if n < len(known.Partitions) {
+			x = known.Partitions[n]
+		}
+		info.Partitions[n] = p.groupPartition(now, x, connected[x.Owner])
+	}
+	return info
+}
+
+func (p *partition) groupPartition(now time.Time, x group.PartitionInfo, there bool) GroupPartition {
+	i := GroupPartition{
+		Partition: p.number, Owner: x.Owner, Epoch: x.Epoch, State: string(x.State), Checkpoint: x.Checkpoint, Handled: x.Handled,
+		Since: x.Since, PausedUntil: x.PausedUntil,
+	}
+	done := x.Handled
+	if c := x.Checkpoint; c != nil {
+		done = max(done, c.SeqNo)
+		i.CheckpointAge = max(0, now.Sub(c.At))
+	}
+	next := max(done+1, p.m.First(), 0)
+	if i.LagEvents = int64(p.m.Next() - next); i.LagEvents > 0 {
+		i.LagBytes = p.m.BytesFrom(next)
+		i.LagTime = max(0, now.Sub(time.UnixMilli(p.m.TimeOf(next))))
+		i.Stuck = there && now.Sub(x.Moved) >= stuckAfter && i.LagTime >= stuckAfter
+	}
+	i.LagEvents = max(i.LagEvents, 0)
+	return i
 }

@@ -14,11 +14,18 @@ import (
 
 // The kinds of record that are the host's. They are on disk and never change. 3 to 10 are
 // the engine's and those of other hosts.
-const kindPartition = 11 // number of a partition that is new
+const (
+	kindPartition = 11 // number of a partition that is new
+	kindGroups    = 12 // nothing follows: the coordinator is new
+)
+
+// partGroups is how a snapshot calls the coordinator: a partition that cannot be.
+const partGroups = maxPartitions
 
 var errRecord = errors.New("streamserver: malformed record")
 
-// host is a hub as its engine sees it. Its parts are the partitions, by their units.
+// host is a hub as its engine sees it. Its parts are the coordinator and the partitions, by
+// their units.
 type host Hub
 
 func (h *host) hub() *Hub { return (*Hub)(h) }
@@ -28,18 +35,34 @@ func (h *host) Effects() *machine.Effects { return &h.eff }
 
 // Replay implements [engine.Host].
 func (h *host) Replay(kind byte, in *machine.Reader, r *engine.Recovery) error {
-	if kind != kindPartition {
-		return fmt.Errorf("%w: unknown kind %d", errRecord, kind)
+	switch kind {
+	case kindGroups:
+		if in.Len() > 0 {
+			return errRecord
+		}
+		if h.groups == nil {
+			r.Add(h.hub().newCoordinator().unit)
+		}
+		return nil
+	case kindPartition:
+		p, err := h.replayed(in)
+		if p != nil {
+			r.Add(p.unit)
+		}
+		return err
 	}
-	p, err := h.replayed(in)
-	if p != nil {
-		r.Add(p.unit)
-	}
-	return err
+	return fmt.Errorf("%w: unknown kind %d", errRecord, kind)
 }
 
 // ReplayPart implements [engine.Host].
 func (h *host) ReplayPart(in *machine.Reader, r *engine.Recovery) error {
+	if again := *in; again.Uint() == partGroups && again.Len() == 0 {
+		in.Uint()
+		if h.groups == nil {
+			r.AddPart(h.hub().newCoordinator().unit)
+		}
+		return nil
+	}
 	p, err := h.replayed(in)
 	if p != nil {
 		r.AddPart(p.unit)
@@ -63,8 +86,12 @@ func (h *host) replayed(in *machine.Reader) (*partition, error) {
 // ReplayMark implements [engine.Host].
 func (h *host) ReplayMark(uint64) {}
 
-// ReplayMissing implements [engine.Host]: a partition is all that its number says.
+// ReplayMissing implements [engine.Host]: a partition is all that its number says, and there
+// is one coordinator.
 func (h *host) ReplayMissing(unit uint64, r *engine.Recovery) {
+	if unit == groupsUnit && h.groups == nil {
+		r.AddPart(h.hub().newCoordinator().unit)
+	}
 	if unit >= firstUnit && unit < firstUnit+maxPartitions {
 		r.AddPart(h.hub().newPartition(int(unit - firstUnit)).unit)
 	}
@@ -90,6 +117,9 @@ func (h *host) Recovered() error {
 // Parts implements [engine.Host].
 func (h *host) Parts() []uint64 {
 	var parts []uint64
+	if h.groups != nil {
+		parts = append(parts, groupsUnit)
+	}
 	for _, p := range h.partitions {
 		parts = append(parts, p.unit.ID)
 	}
@@ -101,12 +131,19 @@ func (h *host) Mark() uint64 { return 0 }
 
 // Units implements [engine.Host].
 func (h *host) Units(part uint64) []*engine.Unit {
+	if part == groupsUnit {
+		return []*engine.Unit{h.groups.unit}
+	}
 	return []*engine.Unit{h.partitions[part-firstUnit].unit}
 }
 
 // WritePart implements [engine.Host].
 func (h *host) WritePart(part uint64) {
-	h.eff.Uint(part - firstUnit)
+	if part == groupsUnit {
+		h.eff.Uint(partGroups)
+	} else {
+		h.eff.Uint(part - firstUnit)
+	}
 	h.eff.End()
 }
 
@@ -118,6 +155,7 @@ func (h *host) Moved([]machine.Ref) {}
 func (h *host) BeginStep() {
 	s := h.hub()
 	s.addPartitions()
+	s.countPartitions()
 	if now := s.tx.Now(); s.tx.Full() && now.Sub(s.fullTick) >= time.Second {
 		s.fullTick = now
 		for _, p := range s.partitions {
@@ -127,10 +165,16 @@ func (h *host) BeginStep() {
 }
 
 // Tick implements [engine.Host].
-func (h *host) Tick(u *engine.Unit) { h.hub().tick(u.Owner.(*partition)) }
+func (h *host) Tick(u *engine.Unit) {
+	if p, ok := u.Owner.(*partition); ok {
+		h.hub().tick(p)
+	} else {
+		h.hub().tickGroups()
+	}
+}
 
 // Serve implements [engine.Host].
-func (h *host) Serve() {}
+func (h *host) Serve() { h.hub().holdNews() }
 
 // Serving implements [engine.Host].
 func (h *host) Serving() bool { return false }
@@ -171,6 +215,7 @@ func (h *host) Release(p engine.Permit) {
 		clear(readers)
 		h.answers.Reuse(readers)
 	}
+	s.releaseNews(p)
 }
 
 // Drain implements [engine.Host].
@@ -183,6 +228,7 @@ func (h *host) Stopped(err error) {
 			p.dismiss(err)
 		}
 	}
+	h.hub().stopGroups(err)
 }
 
 // millis returns a time in milliseconds; 0 is none.

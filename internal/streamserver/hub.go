@@ -82,6 +82,7 @@ type Hub struct {
 	touched    []*partition // appended to in the open group
 	ends       engine.Held[end]
 	answers    engine.Held[*Reader]
+	groups     *coordinator // nil while nobody has needed it
 
 	lost []Loss // set by Open
 

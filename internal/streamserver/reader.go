@@ -104,6 +104,9 @@ func (r *Reader) open(tx *engine.Tx) error {
 			return err
 		}
 	}
+	if err := r.hub.admitted(r); err != nil {
+		return err
+	}
 	p.join(r)
 	r.p, r.seen, r.sinceAt = p, from, tx.Now()
 	r.fetch.next, r.fetch.since, r.fetch.sinceUntil = from, since, p.end

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamserver
+
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/group"
+)
+
+// coordinator is what a hub has for processors: the state of its consumer groups, and the
+// members that are connected. It is made when it is first needed. The engine's goroutine
+// owns it.
+//
+//	Join, Checkpoint …  ──► group.Groups ──► records ─► journal
+//	                             │ news                    │ durable
+//	                             └──► notices ─────────────┴──► Changed, Ended
+type coordinator struct {
+	m          *group.Groups
+	unit       *engine.Unit
+	partitions int                   // that m knows of
+	members    map[memberKey]*Member // that are connected
+	notices    engine.Held[notice]
+}
+
+type memberKey struct{ group, id string }
+
+// notice is what a member hears when it is durable.
+type notice struct {
+	to         *Member
+	assignment group.Assignment
+	err        error // the member ends
+}
+
+// groupsUnit is the unit of the coordinator. It is on disk and never changes.
+const groupsUnit = 0
+
+// newCoordinator makes one that has no history yet.
+func (h *Hub) newCoordinator() *coordinator {
+	c := &coordinator{m: group.New(), members: make(map[memberKey]*Member)}
+	c.unit = &engine.Unit{ID: groupsUnit, Machine: c.m, Owner: c, Overhead: 16}
+	h.groups = c
+	return c
+}
+
+// coordinate returns the coordinator, which it makes if there is none.
+func (h *Hub) coordinate() *coordinator {
+	if h.groups == nil {
+		h.eff.BeginPlain(kindGroups)
+		h.eff.End()
+		c := h.newCoordinator()
+		h.tx.Add(c.unit)
+		h.tx.WriteAs(c.unit)
+		c.m.Create(&h.eff)
+		h.countPartitions()
+		h.groupsChanged()
+		h.tx.MustCommit()
+	}
+	return h.groups
+}
+
+// countPartitions tells the coordinator how many partitions there are.
+func (h *Hub) countPartitions() {
+	if c := h.groups; c != nil && !h.missing && c.partitions != len(h.partitions) {
+		c.partitions = len(h.partitions)
+		c.m.SetPartitions(h.tx.Now(), c.partitions)
+		h.tx.Schedule(c.unit)
+	}
+}
+
+// groupsChanged takes over what a command of the coordinator did.
+func (h *Hub) groupsChanged() {
+	h.tx.Collect(h.groups.unit)
+	h.tx.Schedule(h.groups.unit)
+}
+
+// tickGroups does what time has made due.
+func (h *Hub) tickGroups() {
+	h.tx.WriteAs(h.groups.unit)
+	h.groups.m.Tick(h.tx.Now(), &h.eff)
+	h.groupsChanged()
+}
+
+// onGroups makes a task of a command of the coordinator. What it needs to write is refused
+// on a full disk, unless it makes things smaller.
+func (h *Hub) onGroups(frees bool, fn func(g *group.Groups, now time.Time) error) func(*engine.Tx) error {
+	return func(tx *engine.Tx) error {
+		if tx.Full() && !frees {
+			return ErrDiskFull
+		}
+		c := h.coordinate()
+		tx.WriteAs(c.unit)
+		err := fn(c.m, tx.Now())
+		h.groupsChanged()
+		return err
+	}
+}
+
+// holdNews has members hear what is new when it is durable.
+func (h *Hub) holdNews() {
+	c := h.groups
+	if c == nil || !c.m.HasNews() {
+		return
+	}
+	for _, n := range c.m.News() {
+		key := memberKey{n.Group, n.Member}
+		m := c.members[key]
+		if m == nil || m.opts.Run != n.Run {
+			continue
+		}
+		if n.Err != nil {
+			delete(c.members, key)
+		}
+		c.notices.Hold(h.tx, engine.Pending, notice{m, n.Assignment, n.Err})
+	}
+}
+
+// releaseNews tells members what is durable.
+func (h *Hub) releaseNews(p engine.Permit) {
+	c := h.groups
+	if c == nil {
+		return
+	}
+	c.notices.Advance(p, nil)
+	if c.notices.Ready() == 0 {
+		return
+	}
+	for _, n := range c.notices.Release(p) {
+		switch {
+		case n.err != nil:
+			n.to.end(n.err)
+		case !n.to.ended:
+			h.fence(n.to, n.assignment.Grants)
+			if n.to.opts.Changed != nil {
+				n.to.opts.Changed(n.assignment)
+			}
+		}
+	}
+}
+
+// fence ends the readers of those who had the partitions before.
+func (h *Hub) fence(m *Member, grants []group.Grant) {
+	for _, g := range grants {
+		p := h.partitions[g.Partition]
+		if rs := p.groups[m.opts.Group]; rs != nil && rs.holder != nil && *rs.holder.opts.Epoch < g.Epoch {
+			old := rs.holder
+			p.remove(old)
+			old.end(&EpochError{By: m.opts.ID, ByEpoch: g.Epoch, Name: old.opts.Name, Epoch: old.opts.Epoch, Ended: true})
+		}
+	}
+}
+
+// admitted refuses a reader that has the epoch of an owner before the current one.
+func (h *Hub) admitted(r *Reader) error {
+	if h.groups == nil || r.opts.Epoch == nil {
+		return nil
+	}
+	owner, epoch := h.groups.m.Owner(r.opts.Group, r.opts.Partition)
+	if owner == "" || *r.opts.Epoch >= epoch {
+		return nil
+	}
+	return &EpochError{By: owner, ByEpoch: epoch, Name: r.opts.Name, Epoch: r.opts.Epoch}
+}
+
+// stopGroups ends all members.
+func (h *Hub) stopGroups(err error) {
+	if h.groups == nil {
+		return
+	}
+	for _, m := range h.groups.members {
+		m.end(err)
+	}
+	clear(h.groups.members)
+	h.groups.notices.Clear()
+}

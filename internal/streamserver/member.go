@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamserver
+
+import (
+	"context"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/group"
+)
+
+// MemberOptions say who joins a consumer group.
+type MemberOptions struct {
+	Group, ID, Run, Name string
+	// Keep is how long its partitions wait for it when its connection is lost.
+	Keep time.Duration
+	// Changed gets everything that the member has, each time it changes. It is called on
+	// the engine's goroutine, only with what is durable, and must not block. It may be
+	// called before Join has returned.
+	Changed func(group.Assignment)
+	// Ended is called once if the member ends by itself: it has joined elsewhere, has left,
+	// was silent for too long, or the hub is gone. It is called as Changed is. After Gone it
+	// is never called.
+	Ended func(error)
+}
+
+// Member is a process that handles events of a consumer group.
+type Member struct {
+	hub   *Hub
+	opts  MemberOptions
+	ended bool // owned by the engine
+}
+
+// Report is a sign of life of a member, with how far it is.
+type Report struct{ Handled []group.Progress }
+
+// Join adds a member to a group. It has no partitions at first. A member of that id that is
+// connected ends with group.ErrTaken.
+func (h *Hub) Join(ctx context.Context, o MemberOptions) (*Member, error) {
+	m := &Member{hub: h, opts: o}
+	if err := h.do(ctx, m.join); err != nil {
+		m.Gone() // it may join still
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Member) join(tx *engine.Tx) error {
+	return m.hub.onGroups(false, func(g *group.Groups, now time.Time) error {
+		o := &m.opts
+		err := g.Join(now, o.Group, group.Member{ID: o.ID, Run: o.Run, Name: o.Name, Keep: o.Keep}, &m.hub.eff)
+		if err != nil {
+			return err
+		}
+		c, key := m.hub.groups, memberKey{o.Group, o.ID}
+		if old := c.members[key]; old != nil {
+			c.notices.Hold(m.hub.tx, engine.Pending, notice{to: old, err: group.ErrTaken})
+		}
+		c.members[key] = m
+		return nil
+	})(tx)
+}
+
+// end ends the member, on the engine's goroutine.
+func (m *Member) end(err error) {
+	if !m.ended {
+		m.ended = true
+		if m.opts.Ended != nil {
+			m.opts.Ended(err)
+		}
+	}
+}
+
+// Report tells how far the member is. It never blocks.
+func (m *Member) Report(r Report) { m.hub.Report(m.opts.Group, m.opts.ID, r) }
+
+// Leave gives all partitions back as a planned move. It returns at once; the member ends
+// when the last one is released or taken.
+func (m *Member) Leave(ctx context.Context) error { return m.hub.Leave(ctx, m.opts.Group, m.opts.ID) }
+
+// Gone says that the connection is lost. It never blocks, and a second call does nothing.
+func (m *Member) Gone() {
+	_ = m.hub.SubmitReserved((*leaving)(m)) // an engine that has stopped has no members
+}
+
+// leaving is the command of Gone.
+type leaving Member
+
+// Apply implements [engine.Command].
+func (l *leaving) Apply(tx *engine.Tx) {
+	m := (*Member)(l)
+	m.ended = true
+	c, key := m.hub.groups, memberKey{m.opts.Group, m.opts.ID}
+	if c == nil || c.members[key] != m {
+		return
+	}
+	delete(c.members, key)
+	c.m.Gone(tx.Now(), key.group, key.id)
+	tx.Schedule(c.unit)
+}
+
+// Fail implements [engine.Command].
+func (l *leaving) Fail(error) {}
+
+// Report is [Member.Report] of a member that is known by its id.
+func (h *Hub) Report(grp, member string, r Report) {
+	_ = h.Submit(&reporting{h, grp, member, r}) // the next one comes soon
+}
+
+// reporting is the command of Report.
+type reporting struct {
+	hub           *Hub
+	group, member string
+	report        Report
+}
+
+// Apply implements [engine.Command].
+func (r *reporting) Apply(tx *engine.Tx) {
+	if c := r.hub.groups; c != nil {
+		_ = c.m.Report(tx.Now(), r.group, r.member, r.report.Handled) // one that is unknown has been told
+	}
+}
+
+// Fail implements [engine.Command].
+func (r *reporting) Fail(error) {}
+
+// Leave is [Member.Leave] of a member that is known by its id.
+func (h *Hub) Leave(ctx context.Context, grp, member string) error {
+	return h.do(ctx, h.leave(grp, member))
+}
+
+func (h *Hub) leave(grp, member string) func(*engine.Tx) error {
+	return h.onGroups(true, func(g *group.Groups, now time.Time) error { return g.Leave(now, grp, member, &h.eff) })
+}
+
+// Release gives up a partition after its owner has stopped to handle it. The owner does not
+// get it back for the cool-down.
+func (h *Hub) Release(ctx context.Context, grp, member string, partition int, epoch int64, coolDown time.Duration) error {
+	return h.do(ctx, h.release(grp, member, partition, epoch, coolDown))
+}
+
+func (h *Hub) release(grp, member string, partition int, epoch int64, coolDown time.Duration) func(*engine.Tx) error {
+	return h.onGroups(true, func(g *group.Groups, now time.Time) error {
+		return g.Release(now, grp, member, partition, epoch, coolDown, &h.eff)
+	})
+}
