@@ -6,6 +6,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // HubEntity is an event hub: what it was defined as, and what it is like now.
@@ -119,4 +121,96 @@ func (c *Client) PutGroup(ctx context.Context, hub string, g ConsumerGroup) (Con
 // DeleteGroup removes a consumer group; $Default stays.
 func (c *Client) DeleteGroup(ctx context.Context, hub, name string) error {
 	return c.remove(ctx, "delete consumer group", hub+"/"+name, path("hubs", hub, "groups", name))
+}
+
+// GroupState is how the members of a consumer group share its partitions, and how far they
+// are.
+type GroupState struct {
+	Members []struct {
+		ID         string     `json:"id"`
+		Name       string     `json:"name,omitzero"`
+		Partitions int        `json:"partitions"`
+		Connected  bool       `json:"connected"`
+		Leaving    bool       `json:"leaving,omitzero"`
+		Since      time.Time  `json:"since"`           // when it joined
+		Heard      *time.Time `json:"heard,omitempty"` // when it last reported
+	} `json:"members"`
+	// OwnerChanges counts the partitions that moved from one member to another, since the
+	// broker has opened the hub.
+	OwnerChanges uint64 `json:"ownerChanges"`
+	Partitions   []struct {
+		ID    string     `json:"id"`
+		State string     `json:"state"` // free, owned, revoking, paused or claimed
+		Owner string     `json:"owner,omitzero"`
+		Epoch int64      `json:"epoch"`
+		Since *time.Time `json:"since,omitempty"` // when the owner got it
+
+		Checkpoint           *int64   `json:"checkpoint,omitempty"` // nil is none, -2 before the first event
+		CheckpointAgeSeconds *float64 `json:"checkpointAgeSeconds,omitempty"`
+		Handled              *int64   `json:"handled,omitempty"` // as the owner has reported
+
+		LagEvents   int64      `json:"lagEvents"` // that are not handled
+		LagBytes    int64      `json:"lagBytes"`  // about
+		LagSeconds  float64    `json:"lagSeconds"`
+		Stuck       bool       `json:"stuck"` // the owner has handled none of them for half a minute
+		PausedUntil *time.Time `json:"pausedUntil,omitempty"`
+	} `json:"partitions"`
+	// Changes are the last changes of owners since the broker has opened the hub, newest
+	// last.
+	Changes []struct {
+		At        time.Time `json:"at"`
+		Partition string    `json:"partition"`
+		From      string    `json:"from,omitzero"` // "" is nobody
+		To        string    `json:"to,omitzero"`
+		Why       string    `json:"why"`
+	} `json:"changes"`
+}
+
+// AllPartitions means every partition of a hub.
+const AllPartitions = -1
+
+// GroupState returns how a consumer group shares its partitions.
+func (c *Client) GroupState(ctx context.Context, hub, group string) (GroupState, error) {
+	g, err := get[stateOfGroup](ctx, c, "show consumer group", hub+"/"+group, path("hubs", hub, "groups", group))
+	return g.State, err
+}
+
+type stateOfGroup struct {
+	State GroupState `json:"state"`
+}
+
+// RewindGroup sets the checkpoint of a partition, or of AllPartitions: its owner reads on
+// from there. A position is earliest, latest, a sequence number, a time as
+// [time.RFC3339], or how long ago, such as -1h.
+func (c *Client) RewindGroup(ctx context.Context, hub, group string, partition int, to string) error {
+	return c.groupAction(ctx, "rewind", hub, group, partition, map[string]any{"to": to})
+}
+
+// ReleasePartition takes a partition of a consumer group from its owner, who does not get
+// it back during the cool-down.
+func (c *Client) ReleasePartition(ctx context.Context, hub, group string, partition int, coolDown time.Duration) error {
+	return c.groupAction(ctx, "release", hub, group, partition, map[string]any{"coolDown": entity.Duration(coolDown)})
+}
+
+// PauseGroup keeps a partition, or AllPartitions, from all members of a consumer group for
+// a time; zero is until ResumeGroup.
+func (c *Client) PauseGroup(ctx context.Context, hub, group string, partition int, pause time.Duration) error {
+	body := map[string]any{}
+	if pause > 0 {
+		body["for"] = entity.Duration(pause)
+	}
+	return c.groupAction(ctx, "pause", hub, group, partition, body)
+}
+
+// ResumeGroup ends the pause of a partition, or of AllPartitions.
+func (c *Client) ResumeGroup(ctx context.Context, hub, group string, partition int) error {
+	return c.groupAction(ctx, "resume", hub, group, partition, map[string]any{})
+}
+
+func (c *Client) groupAction(ctx context.Context, verb, hub, group string, partition int, body map[string]any) error {
+	if partition != AllPartitions {
+		body["partition"] = partition
+	}
+	_, err := put[stateOfGroup](ctx, c, http.MethodPost, verb+" consumer group", hub+"/"+group, path("hubs", hub, "groups", group, verb), body)
+	return err
 }

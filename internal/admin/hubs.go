@@ -19,11 +19,12 @@ type HubEntity struct {
 	Runtime    broker.HubRuntime `json:"runtime"`
 }
 
-// GroupEntity is a consumer group of an event hub: what it was defined as, and what its readers
-// show.
+// GroupEntity is a consumer group of an event hub: what it was defined as, what its readers
+// show, and how its members share the partitions.
 type GroupEntity struct {
 	Definition entity.ConsumerGroup `json:"definition"`
 	Runtime    broker.GroupRuntime  `json:"runtime"`
+	State      *broker.GroupState   `json:"state,omitempty"` // not in lists
 }
 
 // hubView completes a definition with what the broker knows about the moment.
@@ -189,10 +190,13 @@ func (a *api) groupRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: one, id: "getGroup", right: access.Manage,
-			summary: "Show a consumer group, and how far it is behind.", result: GroupEntity{},
+			summary: "Show a consumer group: how far it is behind, its members, their partitions and checkpoints, and the last changes of owners.", result: GroupEntity{},
 			handle: func(c *call) (any, error) {
 				g, err := c.Broker.ConsumerGroup(c.PathValue("hub"), c.PathValue("group"))
-				return answer(c, g, err)
+				if err != nil {
+					return nil, err
+				}
+				return groupWithState(c, g)
 			},
 		},
 		{

@@ -83,6 +83,7 @@ func (a *api) table() []route {
 	rs = append(rs, a.ruleRoutes()...)
 	rs = append(rs, a.hubRoutes()...)
 	rs = append(rs, a.groupRoutes()...)
+	rs = append(rs, a.groupActions()...)
 	rs = append(rs, a.messageRoutes()...)
 	rs = append(rs, a.deadLetterRoutes()...)
 	rs = append(rs, a.policyRoutes()...)

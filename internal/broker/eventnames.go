@@ -60,6 +60,9 @@ var (
 	ErrCoordinated   = group.ErrCoordinated
 	ErrMembers       = group.ErrMembers
 	ErrTaken         = group.ErrTaken
-	ErrNotOwned      = group.ErrNotOwned
-	ErrMemberName    = group.ErrName
+	ErrLeft          = group.ErrLeft
+	// ErrGroupPartition means what ErrPartition does, while partitions are added.
+	ErrGroupPartition = group.ErrPartition
+	ErrNotOwned       = group.ErrNotOwned
+	ErrMemberName     = group.ErrName
 )

@@ -16,6 +16,7 @@ import (
 var conditions = []condition.Condition{
 	// The Go SDK tries again and again after 400, and gives up at 404.
 	{Err: broker.ErrPartition, Name: names.ArgumentOutOfRange, Status: condition.StatusNotFound},
+	{Err: broker.ErrGroupPartition, Name: names.ArgumentOutOfRange, Status: condition.StatusNotFound},
 	{Err: broker.ErrUnavailable, Name: names.ServerBusy, Status: condition.StatusUnavailable, Text: "The events of '{entity}' cannot be reached. The broker's log says why."},
 	{Err: broker.ErrOutOfOrder, Name: names.OutOfOrderSequence, Status: condition.StatusBadRequest,
 		Text: "The sequence number of the batch does not follow that of the batch before it."},
@@ -36,7 +37,7 @@ var conditions = []condition.Condition{
 	{Name: names.ArgumentOutOfRange, Status: condition.StatusBadRequest},
 }
 
-// readerError translates an error of a reader. The texts about other readers are the
+// readerError translates an error of a reader, or of a checkpoint. The texts about other readers are the
 // service's: clients show and compare them.
 func readerError(err error) error {
 	if e, ok := errors.AsType[*broker.EpochError](err); ok {

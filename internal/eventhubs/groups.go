@@ -59,7 +59,14 @@ func (o groupOperation) operation(c *links) azure.Operation {
 			if err != nil {
 				return nil, err
 			}
-			return o.begin(c, g)
+			run, err := o.begin(c, g)
+			if err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context) (codec.Value, error) {
+				body, err := run(ctx)
+				return body, readerError(err)
+			}, nil
 		},
 	}
 }
@@ -191,7 +198,7 @@ func (c *links) beginCheckpoint(g *groupCall) (azure.Run, error) {
 		var reasons []string
 		for i, err := range each {
 			if err != nil {
-				refused, reasons = append(refused, int32(i)), append(reasons, c.WireError(g.path, err).Condition)
+				refused, reasons = append(refused, int32(i)), append(reasons, c.WireError(g.path, readerError(err)).Condition)
 			}
 		}
 		return wire.Result(

@@ -4,6 +4,7 @@ package eventhubs
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -213,6 +214,9 @@ func encodeAssignment(a *broker.Assignment, now time.Time) []byte {
 func (m *member) ended(err error) {
 	if m.gone || m.over {
 		return
+	}
+	if errors.Is(err, broker.ErrLeft) {
+		err = nil // as it was asked to
 	}
 	m.over, m.why = true, err
 	if m.joined == nil {

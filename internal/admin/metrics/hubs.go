@@ -5,6 +5,7 @@ package metrics
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -49,8 +50,38 @@ var (
 	groupLag        = hubDesc("group_lag_events", "Events that the readers of a consumer group have not got yet, in the partitions that they read.", "group")
 	groupLagBytes   = hubDesc("group_lag_bytes", "About how many bytes these events have.", "group")
 	groupLagSeconds = hubDesc("group_lag_seconds", "Age of the oldest of these events.", "group")
+	groupMembers    = hubDesc("group_members", "Members of a consumer group.", "group")
+	groupChanges    = hubDesc("group_owner_changes_total", "Partitions that moved from one member of a consumer group to another since the start.", "group")
 	hubsOmitted     = prometheus.NewDesc("triagemq_hubs_omitted", "Event hubs without metrics of their own because there are too many.", nil, nil)
 )
+
+// groupMetric is a number that each partition of a consumer group has, which has members, claims or
+// checkpoints; ok is false if there is none.
+type groupMetric struct {
+	desc *prometheus.Desc
+	of   func(*broker.GroupPartition) (v float64, ok bool)
+}
+
+func groupDesc(name, help string) *prometheus.Desc {
+	return hubDesc("group_partition_"+name, help, "group", "partition")
+}
+
+var groupMetrics = []groupMetric{
+	{groupDesc("owned", "1 if a member has the partition."), func(p *broker.GroupPartition) (float64, bool) { return oneIf(p.Owner != ""), true }},
+	{groupDesc("epoch", "Epoch of the owner. It rises with each change of the owner and each rewind."),
+		func(p *broker.GroupPartition) (float64, bool) { return float64(p.Epoch), true }},
+	{groupDesc("lag_events", "Events that the group has not handled."), func(p *broker.GroupPartition) (float64, bool) { return float64(p.LagEvents), true }},
+	{groupDesc("lag_bytes", "About how many bytes these events have."), func(p *broker.GroupPartition) (float64, bool) { return float64(p.LagBytes), true }},
+	{groupDesc("lag_seconds", "Age of the oldest of these events."), func(p *broker.GroupPartition) (float64, bool) { return p.LagSeconds, true }},
+	{groupDesc("stuck", "1 if the owner has events to handle and has handled none for half a minute."),
+		func(p *broker.GroupPartition) (float64, bool) { return oneIf(p.Stuck), true }},
+	{groupDesc("checkpoint_age_seconds", "Time since the last checkpoint."), func(p *broker.GroupPartition) (float64, bool) {
+		if p.CheckpointAgeSeconds == nil {
+			return 0, false
+		}
+		return *p.CheckpointAgeSeconds, true
+	}},
+}
 
 // hubCollector reads the event hubs for one scrape. It is a prometheus.Collector.
 type hubCollector struct {
@@ -63,7 +94,10 @@ func (c *hubCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range partitionMetrics {
 		to <- m.desc
 	}
-	for _, d := range []*prometheus.Desc{hubAvailable, groupReaders, groupPartitions, groupLag, groupLagSeconds, hubsOmitted} {
+	for _, m := range groupMetrics {
+		to <- m.desc
+	}
+	for _, d := range []*prometheus.Desc{hubAvailable, groupReaders, groupPartitions, groupLag, groupLagBytes, groupLagSeconds, groupMembers, groupChanges, hubsOmitted} {
 		to <- d
 	}
 }
@@ -84,10 +118,39 @@ func (c *hubCollector) Collect(to chan<- prometheus.Metric) {
 			c.Log.Warn("cannot collect metrics", "entity", h.Name, "err", err)
 			return
 		}
-		series += 1 + len(partitionMetrics)*len(rt.Partitions) + 4*len(rt.Groups)
+		series += 1 + len(partitionMetrics)*len(rt.Partitions) + 6*len(rt.Groups)
 		hubMetrics(to, h.Name, &rt)
+		series += c.groups(to, h.Name, &rt, maxSeries-series)
 	}
 	to <- prometheus.MustNewConstMetric(hubsOmitted, prometheus.GaugeValue, float64(omitted))
+}
+
+// groups sends what the consumer groups of an event hub have that anybody has used, as long
+// as there are not more than most series. It returns how many there are.
+func (c *hubCollector) groups(to chan<- prometheus.Metric, hub string, rt *broker.HubRuntime, most int) (series int) {
+	for _, g := range rt.Groups {
+		s, err := c.Broker.GroupState(c.ctx, hub, g.Name)
+		if err != nil || s == nil {
+			continue // deleted meanwhile, or not available
+		}
+		used := slices.ContainsFunc(s.Partitions, func(p broker.GroupPartition) bool { return p.Epoch > 0 || p.Owner != "" || p.Checkpoint != nil })
+		if len(s.Members) == 0 && !used {
+			continue
+		}
+		if series += 2 + len(groupMetrics)*len(s.Partitions); series > most {
+			return series
+		}
+		to <- prometheus.MustNewConstMetric(groupMembers, prometheus.GaugeValue, float64(len(s.Members)), hub, g.Name)
+		to <- prometheus.MustNewConstMetric(groupChanges, prometheus.CounterValue, float64(s.OwnerChanges), hub, g.Name)
+		for i := range s.Partitions {
+			for _, m := range groupMetrics {
+				if v, ok := m.of(&s.Partitions[i]); ok {
+					to <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, v, hub, g.Name, s.Partitions[i].ID)
+				}
+			}
+		}
+	}
+	return series
 }
 
 // hubMetrics sends what one event hub has.

@@ -17,17 +17,20 @@ import (
 // GroupCommand is the command about consumer groups of event hubs.
 func GroupCommand(s cli.Streams) *cobra.Command {
 	cmd, t := cli.ClientCommand(s, &cobra.Command{
-		Use: "group", Short: "Create, list, show and delete consumer groups of event hubs",
+		Use: "group", Short: "Create, list, show, rewind and delete consumer groups of event hubs",
 		Example: `  triagemq group create clicks dashboard
   triagemq group list clicks
-  triagemq group show clicks dashboard`,
+  triagemq group show clicks dashboard
+  triagemq group lag clicks dashboard
+  triagemq group rewind clicks dashboard --all --to -1h`,
 	})
 	k := &groupCommand{entityCommand{
 		Target: t, noun: "group", args: []string{"HUB", "NAME"},
 		all:        func(args []string) string { return cli.Path("hubs", args[0], "groups") },
 		properties: []property{{"userMetadata", aText, "`text` for your own use"}},
 	}}
-	return cli.Group(cmd, k.createCommand(), k.listCommand(), k.showCommand(), k.deleteCommand())
+	return cli.Group(cmd, k.createCommand(), k.listCommand(), k.showCommand(), k.lagCommand(), k.rewindCommand(), k.releaseCommand(),
+		k.pauseCommand(), k.resumeCommand(), k.deleteCommand())
 }
 
 type groupCommand struct{ entityCommand }
@@ -41,6 +44,7 @@ type groupView struct {
 		UpdatedAt    time.Time `json:"updatedAt"`
 	} `json:"definition"`
 	Runtime groupRuntime `json:"runtime"`
+	State   *groupState  `json:"state"`
 }
 
 func (k *groupCommand) listCommand() *cobra.Command {
@@ -73,7 +77,7 @@ func (k *groupCommand) listCommand() *cobra.Command {
 
 func (k *groupCommand) showCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: k.use("show"), Short: "Show a consumer group with its readers", Args: cli.Exactly(k.args...),
+		Use: k.use("show"), Short: "Show a consumer group with its members, partitions and readers", Args: cli.Exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
 			var raw json.RawMessage
 			if err := a.Do(cmd.Context(), http.MethodGet, k.one(args), nil, &raw); err != nil {
@@ -96,16 +100,23 @@ func (k *groupCommand) showCommand() *cobra.Command {
 			if v.Definition.UserMetadata != "" {
 				t.Add("  userMetadata", v.Definition.UserMetadata)
 			}
-			t.Add("  readers", v.Runtime.Readers)
-			if v.Runtime.Readers == 0 {
-				t.Print(k.Out)
-				return nil
+			if v.State.used() {
+				t.Add("  members", len(v.State.Members))
+				t.Add("  owner changes", v.State.OwnerChanges)
 			}
-			t.Add("  partitions read", v.Runtime.Partitions)
-			t.Add("  behind", fmt.Sprintf("%s, %s, %s", cli.Count(v.Runtime.LagEvents, "event"), cli.BytesText(v.Runtime.LagBytes), secondsText(v.Runtime.LagSeconds)))
+			t.Add("  readers", v.Runtime.Readers)
+			if v.Runtime.Readers > 0 {
+				t.Add("  partitions read", v.Runtime.Partitions)
+				t.Add("  behind", fmt.Sprintf("%s, %s, %s", cli.Count(v.Runtime.LagEvents, "event"), cli.BytesText(v.Runtime.LagBytes), secondsText(v.Runtime.LagSeconds)))
+			}
 			t.Print(k.Out)
-			fmt.Fprintln(k.Out)
-			readerRows(hub.Runtime.Partitions, v.Definition.Name).Print(k.Out)
+			if v.State.used() {
+				v.State.print(k.Out)
+			}
+			if v.Runtime.Readers > 0 {
+				fmt.Fprintln(k.Out)
+				readerRows(hub.Runtime.Partitions, v.Definition.Name).Print(k.Out)
+			}
 			return nil
 		}),
 	}
