@@ -171,17 +171,18 @@ type partitionFlags struct {
 func (f *partitionFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.partition, "partition", -1, "`number` of one partition")
 	cmd.Flags().BoolVar(&f.all, "all", false, "all partitions")
-	cmd.MarkFlagsMutuallyExclusive("partition", "all")
-	cmd.MarkFlagsOneRequired("partition", "all")
 }
 
 // into says in a body, and in words, which partitions are meant.
-func (f *partitionFlags) into(body map[string]any) (words string) {
+func (f *partitionFlags) into(body map[string]any) (words string, err error) {
+	if f.all == (f.partition >= 0) {
+		return "", cli.Usage(errors.New("give --partition NUMBER or --all, and not both"))
+	}
 	if f.all {
-		return "all partitions"
+		return "all partitions", nil
 	}
 	body["partition"] = f.partition
-	return fmt.Sprintf("partition %d", f.partition)
+	return fmt.Sprintf("partition %d", f.partition), nil
 }
 
 func (k *groupCommand) rewindCommand() *cobra.Command {
@@ -193,14 +194,19 @@ func (k *groupCommand) rewindCommand() *cobra.Command {
   triagemq group rewind clicks dashboard --partition 3 --to 1200
   triagemq group rewind clicks dashboard --all --to 2026-01-31T12:00:00Z`,
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
+			if to == "" {
+				return cli.Usage(errors.New("give a position: --to earliest, latest, a sequence number, a time, or -1h"))
+			}
 			body := map[string]any{"to": to}
-			which := f.into(body)
+			which, err := f.into(body)
+			if err != nil {
+				return err
+			}
 			return k.change(cmd.Context(), a, http.MethodPost, k.one(args)+"/rewind", body, fmt.Sprintf("Set %s of %s to %s", which, k.name(args), to))
 		}),
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "`position`: earliest, latest, a sequence number, a time, or how long ago such as -1h")
-	_ = cmd.MarkFlagRequired("to")
 	return cmd
 }
 
@@ -210,13 +216,15 @@ func (k *groupCommand) releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: k.use("release"), Short: "Take a partition from its owner, so that another member gets it", Args: cli.Exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
+			if partition < 0 {
+				return cli.Usage(errors.New("give --partition NUMBER"))
+			}
 			body := map[string]any{"partition": partition, "coolDown": coolDown}
 			return k.change(cmd.Context(), a, http.MethodPost, k.one(args)+"/release", body, fmt.Sprintf("Released partition %d of %s", partition, k.name(args)))
 		}),
 	}
 	cmd.Flags().IntVar(&partition, "partition", -1, "`number` of the partition")
 	cmd.Flags().StringVar(&coolDown, "cool-down", "1m", "how `long` its owner does not get it back")
-	_ = cmd.MarkFlagRequired("partition")
 	return cmd
 }
 
@@ -230,7 +238,10 @@ func (k *groupCommand) pauseCommand() *cobra.Command {
 			if pause != "" {
 				body["for"], how = pause, "for "+pause
 			}
-			which := f.into(body)
+			which, err := f.into(body)
+			if err != nil {
+				return err
+			}
 			return k.change(cmd.Context(), a, http.MethodPost, k.one(args)+"/pause", body, fmt.Sprintf("Paused %s of %s %s", which, k.name(args), how))
 		}),
 	}
@@ -245,7 +256,10 @@ func (k *groupCommand) resumeCommand() *cobra.Command {
 		Use: k.use("resume"), Short: "End the pause of partitions of a consumer group", Args: cli.Exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
 			body := map[string]any{}
-			which := f.into(body)
+			which, err := f.into(body)
+			if err != nil {
+				return err
+			}
 			return k.change(cmd.Context(), a, http.MethodPost, k.one(args)+"/resume", body, fmt.Sprintf("Resumed %s of %s", which, k.name(args)))
 		}),
 	}
