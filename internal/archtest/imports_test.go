@@ -188,8 +188,9 @@ var pkgRules = map[string]pkgRule{
 	// The load generator uses our own codec. The programs in bench measure other
 	// clients, other brokers and the disk, and contain a server that does nothing,
 	// to compare with.
-	"load":  {may: []string{"address", "amqp/codec", "amqp/frame", "amqp/names", "message", "objective"}},
-	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "notify", "objective", "vfs"}},
+	"load":             {may: []string{"address", "amqp/codec", "amqp/frame", "amqp/names", "message", "objective"}},
+	"bench/processors": {may: []string{"client", "processor"}},
+	"bench":            {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "notify", "objective", "vfs"}},
 
 	// Examples show what users can do.
 	"examples": {may: []string{"client", "client/admin", "worker", "processor", "triagetest", "examples/*"}},
