@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/triagemq/triagemq/client"
 )
@@ -118,30 +119,36 @@ func (p *pump) awaitDone() {
 }
 
 // handOver saves and releases a partition that is drained and still this instance's. The
-// release waits for the save: without it the next owner would repeat events.
+// release waits for the save: without it the next owner would repeat events. Both are tried
+// until they succeed, since nobody works on the partition meanwhile.
 func (p *pump) handOver() {
 	p.mu.Lock()
-	n, coolDown, by, drained := p.tracker.upTo, p.coolDown, p.by, p.draining && !p.isLost
+	n, coolDown, drained := p.tracker.upTo, p.coolDown, p.draining && !p.isLost
 	stolen := p.isLost && p.giveBack
 	p.mu.Unlock()
-	if stolen {
-		p.handBack(n)
-	}
-	if !drained || p.run.life.Err() != nil {
+	if !stolen && !drained {
 		return
 	}
-	ctx, cancel := context.WithDeadline(p.run.life, by.Add(lastCall))
+	ctx, cancel := context.WithCancel(p.run.life)
 	defer cancel()
-	for failures := 1; p.run.settings.policy.kind != byHand; failures++ {
-		err := p.save(ctx, n)
-		if errors.Is(err, ErrLost) {
-			return
+	go func() { // ends with handOver
+		select {
+		case <-p.deposed:
+			cancel()
+		case <-ctx.Done():
 		}
-		if err == nil {
-			break
-		}
-		p.run.tell(fmt.Errorf("processor: checkpoint of partition %s: %w", p.grant.partition, err))
-		if fatal(err) || !p.stillOwned(ctx, failures) {
+	}()
+	if stolen {
+		p.handBack(ctx, n)
+	} else {
+		p.release(ctx, n, coolDown)
+	}
+}
+
+func (p *pump) release(ctx context.Context, n client.SeqNo, coolDown time.Duration) {
+	name := p.grant.partition
+	if p.run.settings.policy.kind != byHand {
+		if !p.run.insist(ctx, "checkpoint of partition "+name, func() error { return p.save(ctx, n) }) {
 			return
 		}
 	}
@@ -151,32 +158,33 @@ func (p *pump) handOver() {
 		case <-ctx.Done():
 		}
 	}
-	if err := p.run.fleet.release(ctx, p.grant, coolDown); err != nil && !errors.Is(err, ErrLost) {
-		p.run.tell(fmt.Errorf("processor: release partition %s: %w", p.grant.partition, err))
-	}
-}
-
-// stillOwned waits before the next attempt, and returns false if there is none.
-func (p *pump) stillOwned(ctx context.Context, failures int) bool {
-	select {
-	case <-p.lost:
-		return false
-	default:
-		return pause(ctx, min(p.run.settings.retry(failures), lastCall))
-	}
+	p.run.insist(ctx, "release partition "+name, func() error { return p.run.fleet.release(ctx, p.grant, coolDown) })
 }
 
 // handBack releases a partition whose reader was ended by one that is none of the fleet's.
 // If it was the next owner's, both requests are refused.
-func (p *pump) handBack(n client.SeqNo) {
-	ctx, cancel := context.WithTimeout(p.run.life, lastCall)
-	defer cancel()
-	if p.run.settings.policy.kind != byHand {
-		if _, err := p.run.fleet.checkpoint(ctx, []mark{{p.grant, n}}); err != nil {
+func (p *pump) handBack(ctx context.Context, n client.SeqNo) {
+	name := p.grant.partition
+	if p.run.settings.policy.kind != byHand && n >= 0 {
+		saved := p.run.insist(ctx, "checkpoint of partition "+name, func() error {
+			errs, err := p.run.fleet.checkpoint(ctx, []mark{{p.grant, n}})
+			if err == nil {
+				err = errs[0]
+			}
+			return err
+		})
+		if !saved {
 			return
 		}
 	}
-	if err := p.run.fleet.release(ctx, p.grant, 0); err == nil {
-		p.run.tell(fmt.Errorf("%w: partition %s was read with a higher epoch by a reader outside the group", ErrLost, p.grant.partition))
+	// The reader may be there still, and would end that of the next grant too.
+	if !pause(ctx, stolenPause) {
+		return
+	}
+	if p.run.insist(ctx, "release partition "+name, func() error { return p.run.fleet.release(ctx, p.grant, 0) }) {
+		p.run.tell(fmt.Errorf("%w: partition %s was read with a higher epoch by a reader outside the group", ErrLost, name))
 	}
 }
+
+// stolenPause bounds how often a partition is granted while somebody else reads it.
+const stolenPause = time.Second

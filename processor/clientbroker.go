@@ -139,7 +139,7 @@ func (c *coordinated) checkpoint(ctx context.Context, ms []mark) ([]error, error
 
 func (c *coordinated) release(ctx context.Context, g grant, coolDown time.Duration) error {
 	err := c.member.Release(ctx, g.partition, g.epoch, coolDown)
-	if errors.Is(err, client.ErrFenced) || errors.Is(err, client.ErrUnknownMember) {
+	if errors.Is(err, client.ErrFenced) {
 		return errors.Join(ErrLost, err)
 	}
 	return err

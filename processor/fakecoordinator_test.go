@@ -242,8 +242,11 @@ func (m *fakeMember) release(_ context.Context, g grant, coolDown time.Duration)
 	err := m.ask(func(now time.Time) error {
 		return m.coord.groups.Release(now, fakeGroup, m.as.ID, number(g.partition), g.epoch, coolDown, &m.coord.out)
 	})
-	if errors.Is(err, group.ErrFenced) || errors.Is(err, group.ErrUnknownMember) {
+	switch {
+	case errors.Is(err, group.ErrFenced):
 		return ErrLost
+	case errors.Is(err, group.ErrUnknownMember):
+		return client.ErrUnknownMember
 	}
 	return err
 }

@@ -20,13 +20,16 @@ type pump struct {
 	grant     grant
 	partition *Partition
 
-	ctx    context.Context // of the handler
-	cancel context.CancelCauseFunc
-	lost   chan struct{} // closed when the partition is another's
-	drains chan struct{} // closed when no further events are to be handled
-	news   chan struct{} // capacity 1: work should look again
-	freed  chan struct{} // capacity 1: fetch should look again
-	saving chan struct{} // capacity 1: full while a checkpoint is written
+	ctx     context.Context // of the handler
+	cancel  context.CancelCauseFunc
+	lost    chan struct{} // closed when the partition is another's
+	deposed chan struct{} // closed when the fleet says so
+	drains  chan struct{} // closed when no further events are to be handled
+	news    chan struct{} // capacity 1: work should look again
+	freed   chan struct{} // capacity 1: fetch should look again
+	saving  chan struct{} // capacity 1: full while a checkpoint is written
+
+	isDeposed bool // owned by loop
 
 	busy  atomic.Int64 // nanoseconds of the handler since the last report
 	bytes atomic.Uint64
@@ -56,13 +59,22 @@ const maxWeight = 4 << 20
 
 func newPump(r *run, g grant) *pump {
 	p := &pump{
-		run: r, grant: g, lost: make(chan struct{}), drains: make(chan struct{}),
+		run: r, grant: g, lost: make(chan struct{}), deposed: make(chan struct{}), drains: make(chan struct{}),
 		news: make(chan struct{}, 1), freed: make(chan struct{}, 1), saving: make(chan struct{}, 1),
 		tracker: tracker{upTo: max(g.after, none)}, savedTo: max(g.after, none),
 	}
 	p.partition = &Partition{p}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(r.life))
 	return p
+}
+
+// depose is lose for a grant that the fleet has ended. Only loop calls it.
+func (p *pump) depose() {
+	if !p.isDeposed {
+		p.isDeposed = true
+		close(p.deposed)
+		p.lose()
+	}
 }
 
 // lose ends the pump: the partition is another's. The handler's context ends.

@@ -194,7 +194,7 @@ func (r *run) heed(v view) {
 	for partition, p := range r.pumps {
 		if !owned[partition] {
 			delete(r.next, partition)
-			p.lose()
+			p.depose()
 		}
 	}
 }
@@ -209,10 +209,11 @@ func (r *run) take(g grant) {
 	case p.grant.turn == g.turn && !g.revokeBy.IsZero():
 		p.drain(g.revokeBy, 0, ErrLost)
 	case p.grant.turn < g.turn && p.isStuck():
+		p.depose()
 		r.refuse(g)
 	case p.grant.turn < g.turn:
 		r.next[g.partition] = g
-		p.lose()
+		p.depose()
 	}
 }
 
@@ -221,10 +222,32 @@ func (r *run) refuse(g grant) {
 	delete(r.next, g.partition)
 	r.released[g.partition] = g.turn
 	r.wg.Go(func() {
-		if err := r.fleet.release(r.life, g, r.settings.coolDown); err != nil && r.life.Err() == nil {
-			r.tell(fmt.Errorf("processor: release partition %s: %w", g.partition, err))
-		}
+		r.insist(r.life, "release partition "+g.partition, func() error {
+			return r.fleet.release(r.life, g, r.settings.coolDown)
+		})
 	})
+}
+
+// insist tries until it succeeds. It returns false if the partition is another's, if ctx
+// ends, or if the stop has begun and there is no hope.
+func (r *run) insist(ctx context.Context, doing string, try func() error) bool {
+	for failures := 1; ; failures++ {
+		err := try()
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, ErrLost), ctx.Err() != nil:
+			return false
+		}
+		r.tell(fmt.Errorf("processor: %s: %w", doing, err))
+		// One that is not a member may be one again soon, but not when it leaves.
+		if r.isStopping() && (fatal(err) || errors.Is(err, client.ErrUnknownMember)) {
+			return false
+		}
+		if !pause(ctx, min(defaultRetry(failures), lastCall)) {
+			return false
+		}
+	}
 }
 
 func (r *run) start(g grant) {

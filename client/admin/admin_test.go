@@ -60,6 +60,10 @@ func TestDefinitionsAreComplete(t *testing.T) {
 		{admin.ConsumerGroup{}, entity.ConsumerGroup{}},
 		{admin.HubRuntime{}, broker.HubRuntime{}},
 		{firstOf(admin.HubRuntime{}.Groups), broker.GroupRuntime{}},
+		{admin.GroupState{}, broker.GroupState{}},
+		{firstOf(admin.GroupState{}.Members), broker.MemberRuntime{}},
+		{firstOf(admin.GroupState{}.Partitions), broker.GroupPartition{}},
+		{firstOf(admin.GroupState{}.Changes), broker.GroupChange{}},
 		{admin.HubRuntime{}.In, broker.EventFlow{}},
 		{admin.PartitionRuntime{}, broker.PartitionRuntime{}},
 		{firstOf(admin.PartitionRuntime{}.Readers), broker.ReaderRuntime{}},
@@ -430,4 +434,42 @@ func TestHubFromCreationToDeletion(t *testing.T) {
 	must(t, a.DeleteHub(ctx, "site/clicks"))
 	_, err = a.Hub(ctx, "site/clicks")
 	wantError(t, "a deleted hub", err, client.ErrNotFound)
+}
+
+func TestGroupsOfAHub(t *testing.T) {
+	ctx, a, c := open(t, "hubs: [{name: clicks, partitionCount: 2, consumerGroups: [{name: g}]}]")
+	m, err := c.Group("clicks", "g").Join(ctx, client.MemberOptions{ID: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for n := 0; n < 2; {
+		got, err := m.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = len(got.Grants)
+	}
+	must(t, a.RewindGroup(ctx, "clicks", "g", 1, "earliest"))
+	must(t, a.PauseGroup(ctx, "clicks", "g", 0, time.Hour))
+	s, err := a.GroupState(ctx, "clicks", "g")
+	if err != nil || len(s.Members) != 1 || s.Members[0].ID != "m" || len(s.Partitions) != 2 || s.Partitions[0].PausedUntil == nil ||
+		s.Partitions[1].Checkpoint == nil || s.Partitions[1].Epoch != 2 || s.Partitions[1].Owner != "m" {
+		t.Errorf("state %+v, %v", s, err)
+	}
+	must(t, a.PauseGroup(ctx, "clicks", "g", admin.AllPartitions, 0))
+	must(t, a.ResumeGroup(ctx, "clicks", "g", admin.AllPartitions))
+	if s, err := a.GroupState(ctx, "clicks", "g"); err != nil || s.Partitions[0].PausedUntil != nil {
+		t.Errorf("state %+v, %v", s, err)
+	}
+	must(t, a.ReleasePartition(ctx, "clicks", "g", 1, time.Minute))
+	for what, err := range map[string]error{
+		"a position":  a.RewindGroup(ctx, "clicks", "g", 1, "soon"),
+		"a partition": a.PauseGroup(ctx, "clicks", "g", 2, 0),
+		"a group":     a.ResumeGroup(ctx, "clicks", "none", 0),
+	} {
+		if !errors.Is(err, client.ErrInvalid) && !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("%s that is none: %v", what, err)
+		}
+	}
 }

@@ -65,7 +65,9 @@ func TestGroupWithMembers(t *testing.T) {
 	}
 	r.publish("h/Partitions/1", 3, 2)
 	m := r.join("m")
-	has := func(n int) func(broker.Assignment) bool { return func(a broker.Assignment) bool { return len(a.Grants) == n } }
+	has := func(n int) func(broker.Assignment) bool {
+		return func(a broker.Assignment) bool { return len(a.Grants) == n }
+	}
 	m.until(t, has(2))
 	each, err := r.b.CheckpointGroup(t.Context(), "h/ConsumerGroups/g", []broker.Checkpoint{{Partition: 1, Epoch: 1, SeqNo: 1}})
 	if err != nil || each[0] != nil {
@@ -155,7 +157,9 @@ func TestRewindReleasePauseResume(t *testing.T) {
 		t.Errorf("resumed: %+v", p)
 	}
 	other := r.join("other")
-	a := m.until(t, func(a broker.Assignment) bool { return len(a.Grants) == 2 && (!a.Grants[0].RevokeBy.IsZero() || !a.Grants[1].RevokeBy.IsZero()) })
+	a := m.until(t, func(a broker.Assignment) bool {
+		return len(a.Grants) == 2 && (!a.Grants[0].RevokeBy.IsZero() || !a.Grants[1].RevokeBy.IsZero())
+	})
 	for _, g := range a.Grants {
 		if !g.RevokeBy.IsZero() {
 			if err := r.b.ReleaseGroup(t.Context(), "h/ConsumerGroups/g", "m", g.Partition, g.Epoch, 0); err != nil {

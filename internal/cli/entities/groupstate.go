@@ -3,6 +3,7 @@
 package entities
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,6 +98,23 @@ func (s *groupState) used() bool {
 	}))
 }
 
+// owner returns how an owner is shown: by the name of the member, unless it has none or
+// another has the same.
+func (s *groupState) owner(id string) string {
+	name := ""
+	for _, m := range s.Members {
+		if m.ID == id {
+			name = m.Name
+		}
+	}
+	for _, m := range s.Members {
+		if name == "" || m.ID != id && m.Name == name {
+			return cli.Short(id, cli.BodyColumn)
+		}
+	}
+	return cli.Short(cmp.Or(name, id), cli.BodyColumn)
+}
+
 // shownChanges is how many of the last changes of owners are listed.
 const shownChanges = 10
 
@@ -112,14 +130,14 @@ func (s *groupState) print(w io.Writer) {
 	fmt.Fprintln(w)
 	t := cli.NewTable("#PARTITION", "STATE", "OWNER", "#EPOCH", "#CHECKPOINT", "#HANDLED", "#EVENTS BEHIND", "SINCE")
 	for _, p := range s.Partitions {
-		t.Add(p.ID, p.stateText(), cli.Short(p.Owner, cli.BodyColumn), p.Epoch, numberText(p.Checkpoint), numberText(p.Handled), p.LagEvents, cli.TimeText(p.Since))
+		t.Add(p.ID, p.stateText(), s.owner(p.Owner), p.Epoch, numberText(p.Checkpoint), numberText(p.Handled), p.LagEvents, cli.TimeText(p.Since))
 	}
 	t.Print(w)
 	if len(s.Changes) > 0 {
 		fmt.Fprintln(w)
 		t := cli.NewTable("CHANGED", "#PARTITION", "FROM", "TO", "WHY")
 		for _, c := range s.Changes[max(0, len(s.Changes)-shownChanges):] {
-			t.Add(cli.TimeText(c.At), c.Partition, cli.Short(c.From, cli.BodyColumn), cli.Short(c.To, cli.BodyColumn), c.Why)
+			t.Add(cli.TimeText(c.At), c.Partition, s.owner(c.From), s.owner(c.To), c.Why)
 		}
 		t.Print(w)
 	}
@@ -131,6 +149,7 @@ func (k *groupCommand) lagCommand() *cobra.Command {
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
 			var raw struct {
 				State struct {
+					Members    []groupMember   `json:"members"`
 					Partitions json.RawMessage `json:"partitions"`
 				} `json:"state"`
 			}
@@ -143,17 +162,17 @@ func (k *groupCommand) lagCommand() *cobra.Command {
 			if k.JSON {
 				return cli.AnswerJSON(k.Out, raw.State.Partitions)
 			}
-			var ps []groupPartition
-			if err := json.Unmarshal(raw.State.Partitions, &ps); err != nil {
+			state := groupState{Members: raw.State.Members}
+			if err := json.Unmarshal(raw.State.Partitions, &state.Partitions); err != nil {
 				return err
 			}
 			t := cli.NewTable("#PARTITION", "STATE", "OWNER", "#EVENTS BEHIND", "#SIZE BEHIND", "#TIME BEHIND", "#CHECKPOINT", "#CHECKPOINT AGE")
-			for _, p := range ps {
+			for _, p := range state.Partitions {
 				age := "-"
 				if p.CheckpointAge != nil {
 					age = secondsText(*p.CheckpointAge)
 				}
-				t.Add(p.ID, p.stateText(), cli.Short(p.Owner, cli.BodyColumn), p.LagEvents, cli.BytesText(p.LagBytes), secondsText(p.LagSeconds),
+				t.Add(p.ID, p.stateText(), state.owner(p.Owner), p.LagEvents, cli.BytesText(p.LagBytes), secondsText(p.LagSeconds),
 					numberText(p.Checkpoint), age)
 			}
 			t.Print(k.Out)
@@ -171,17 +190,18 @@ type partitionFlags struct {
 func (f *partitionFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.partition, "partition", -1, "`number` of one partition")
 	cmd.Flags().BoolVar(&f.all, "all", false, "all partitions")
-	cmd.MarkFlagsMutuallyExclusive("partition", "all")
-	cmd.MarkFlagsOneRequired("partition", "all")
 }
 
 // into says in a body, and in words, which partitions are meant.
-func (f *partitionFlags) into(body map[string]any) (words string) {
+func (f *partitionFlags) into(body map[string]any) (words string, err error) {
+	if f.all == (f.partition >= 0) {
+		return "", cli.Usage(errors.New("give --partition NUMBER or --all, and not both"))
+	}
 	if f.all {
-		return "all partitions"
+		return "all partitions", nil
 	}
 	body["partition"] = f.partition
-	return fmt.Sprintf("partition %d", f.partition)
+	return fmt.Sprintf("partition %d", f.partition), nil
 }
 
 func (k *groupCommand) rewindCommand() *cobra.Command {
@@ -193,14 +213,19 @@ func (k *groupCommand) rewindCommand() *cobra.Command {
   triagemq group rewind clicks dashboard --partition 3 --to 1200
   triagemq group rewind clicks dashboard --all --to 2026-01-31T12:00:00Z`,
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
+			if to == "" {
+				return cli.Usage(errors.New("give a position: --to earliest, latest, a sequence number, a time, or -1h"))
+			}
 			body := map[string]any{"to": to}
-			which := f.into(body)
+			which, err := f.into(body)
+			if err != nil {
+				return err
+			}
 			return k.change(cmd.Context(), a, http.MethodPost, k.one(args)+"/rewind", body, fmt.Sprintf("Set %s of %s to %s", which, k.name(args), to))
 		}),
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "`position`: earliest, latest, a sequence number, a time, or how long ago such as -1h")
-	_ = cmd.MarkFlagRequired("to")
 	return cmd
 }
 
@@ -210,13 +235,15 @@ func (k *groupCommand) releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: k.use("release"), Short: "Take a partition from its owner, so that another member gets it", Args: cli.Exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
+			if partition < 0 {
+				return cli.Usage(errors.New("give --partition NUMBER"))
+			}
 			body := map[string]any{"partition": partition, "coolDown": coolDown}
 			return k.change(cmd.Context(), a, http.MethodPost, k.one(args)+"/release", body, fmt.Sprintf("Released partition %d of %s", partition, k.name(args)))
 		}),
 	}
 	cmd.Flags().IntVar(&partition, "partition", -1, "`number` of the partition")
 	cmd.Flags().StringVar(&coolDown, "cool-down", "1m", "how `long` its owner does not get it back")
-	_ = cmd.MarkFlagRequired("partition")
 	return cmd
 }
 
@@ -230,7 +257,10 @@ func (k *groupCommand) pauseCommand() *cobra.Command {
 			if pause != "" {
 				body["for"], how = pause, "for "+pause
 			}
-			which := f.into(body)
+			which, err := f.into(body)
+			if err != nil {
+				return err
+			}
 			return k.change(cmd.Context(), a, http.MethodPost, k.one(args)+"/pause", body, fmt.Sprintf("Paused %s of %s %s", which, k.name(args), how))
 		}),
 	}
@@ -245,7 +275,10 @@ func (k *groupCommand) resumeCommand() *cobra.Command {
 		Use: k.use("resume"), Short: "End the pause of partitions of a consumer group", Args: cli.Exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
 			body := map[string]any{}
-			which := f.into(body)
+			which, err := f.into(body)
+			if err != nil {
+				return err
+			}
 			return k.change(cmd.Context(), a, http.MethodPost, k.one(args)+"/resume", body, fmt.Sprintf("Resumed %s of %s", which, k.name(args)))
 		}),
 	}
