@@ -40,6 +40,7 @@ fuzz: ## every fuzz test for FUZZTIME, one after another
 sim: ## the whole core from SEEDS seeds, and one queue from some more
 	$(GO) test ./internal/sim -run "Sim|Front" -timeout 60m -seeds $(SEEDS)
 	$(GO) test ./internal/sim/streams -timeout 60m -seeds $(SEEDS)
+	$(GO) test ./internal/sim/groups -timeout 60m -seeds $(SEEDS)
 	$(GO) test ./internal/queue -run Random -timeout 60m -seeds 20
 
 bench: ## the benchmarks that match BENCH

@@ -211,8 +211,12 @@ func (s *settings) runWeb(ctx context.Context, c *client.Client, d *demo, out io
 	if err != nil {
 		return err
 	}
+	group, err := askGroup(s.Broker)
+	if err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(out, nil))
-	w := newWeb(c, store, newOperations(askGroup(c), log), s.Homes, log)
+	w := newWeb(c, store, newOperations(group), s.Homes, log)
 	if w.demo = d; d != nil {
 		d.welcome("http://" + listener.Addr().String())
 	} else {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +12,6 @@ import (
 // operations looks at the instances once a second, for the operations page.
 type operations struct {
 	group func(context.Context) (groupState, error) // asks the broker
-	log   *slog.Logger
 
 	mu      sync.Mutex
 	status  opsStatus     // guarded by mu
@@ -74,8 +72,8 @@ type span struct {
 // history is how far back the page shows owners.
 const history = 5 * time.Minute
 
-func newOperations(group func(context.Context) (groupState, error), log *slog.Logger) *operations {
-	return &operations{group: group, log: log, changed: make(chan struct{})}
+func newOperations(group func(context.Context) (groupState, error)) *operations {
+	return &operations{group: group, changed: make(chan struct{})}
 }
 
 // latest returns the status, and a channel that is closed when there is a newer one.
@@ -114,7 +112,8 @@ func follow(before opsStatus, state groupState, at int64) opsStatus {
 		j := slices.IndexFunc(before.Partitions, func(b opsPartition) bool { return b.Partition == p.Partition })
 		if j >= 0 && seconds > 0 {
 			b := before.Partitions[j]
-			p.In, p.Out = float64(p.last-b.last)/seconds, max(0, float64(p.handled-b.handled)/seconds)
+			p.In = smooth(b.In, float64(p.last-b.last)/seconds)
+			p.Out = smooth(b.Out, max(0, float64(p.handled-b.handled)/seconds)) // a rewind is no speed
 			p.Owners = b.Owners
 		}
 		p.Owners = extend(p.Owners, p.Owner, at)
@@ -122,6 +121,10 @@ func follow(before opsStatus, state groupState, at int64) opsStatus {
 	}
 	return s
 }
+
+// smooth is a speed after the last one: positions are reported about once a second, not at
+// the moment that we look.
+func smooth(before, now float64) float64 { return before*0.8 + now*0.2 }
 
 // extend adds who owns a partition now to the spans, of which it changes none.
 func extend(spans []span, owner string, at int64) []span {

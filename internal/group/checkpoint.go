@@ -41,6 +41,9 @@ func (s *Groups) Checkpoint(now time.Time, name string, c Checkpoint, out *machi
 		return nil
 	}
 	s.setCheckpoint(now, g, c.Partition, c.SeqNo, out)
+	if c.SeqNo > p.handled { // it comes sooner than the next report
+		p.handled, p.moved = c.SeqNo, now
+	}
 	return nil
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streamserver is one event hub: its partitions, those who append to them and
-// those who read them; the host of its engine.
+// Package streamserver is one event hub: its partitions, those who append to them, those
+// who read them and the members of its groups; the host of its engine.
 //
 //	Append, Configure …  ┌──────────────────────────── Hub ────────────────────────────┐
 //	────────────────────►│ mailbox ─► engine's goroutine ─► stream.Partition × n       │
@@ -22,6 +22,8 @@
 //     reported once. A disk that fails to read is an error of the reader, not a loss.
 //   - On a full disk what has expired is dropped at once. Then senders are refused, and
 //     readers go on.
+//   - Members of groups hear what they have, and are told that a checkpoint or a claim is
+//     stored, when that is durable. What cannot be stored on a full disk is refused.
 //   - What peers can make a hub hold is bounded: five readers without epoch for each group
 //     and partition, one with; one question for each reader; 256 producers for each
 //     partition.
@@ -37,6 +39,12 @@
 //
 // Readers, their groups and epochs are in memory only. The table is at readerGroup.admit.
 //
+// # Groups
+//
+// Who has which partition, and how far they are, is a machine of its own on the same engine:
+// package group. It is made when it is first needed. A grant ends the readers of the group
+// that have a lower epoch, and others with one are refused.
+//
 // # Limits
 //
 // Nothing is ever moved. A partition that gets little keeps segments in which the others
@@ -46,7 +54,8 @@
 // # Concurrency
 //
 // The engine's goroutine owns everything but the fields of a Reader that say otherwise.
-// Callers reach it by its mailbox. ReaderOptions.Ended and Append.Done run on it.
+// Callers reach it by its mailbox. ReaderOptions.Ended, Append.Done and what MemberOptions
+// has run on it.
 //
 // # Files
 //
@@ -54,7 +63,9 @@
 //	append.go, producer.go           batches, idempotent producers
 //	reader.go, ask.go, fetch.go      a reader: its life, questions and answers, reading
 //	group.go                         who may read beside whom
-//	info.go, flow.go, damage.go      for operators
+//	coordinator.go                   the groups and their members, as the hub sees them
+//	member.go, coordinate.go         what members, and those who look after them, may do
+//	groupinfo.go, info.go, flow.go, damage.go      for operators
 //	manual.go                        for simulators and tests
 //	errors.go                        what can go wrong
 package streamserver

@@ -4,8 +4,10 @@ package streamserver
 
 import (
 	"context"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/group"
 	"github.com/triagemq/triagemq/internal/stream"
 )
 
@@ -65,4 +67,55 @@ func (r *Reader) Poll(ctx context.Context, maxBytes int) (batches []Batch, ready
 		err = r.post(maxBytes)
 	}
 	return batches, len(batches) > 0, err
+}
+
+// Groups returns the consumer groups to look at; nil while nobody has needed them.
+func (m Manual) Groups() *group.Groups {
+	if m.h.groups == nil {
+		return nil
+	}
+	return m.h.groups.m
+}
+
+// Join is [Hub.Join].
+func (m Manual) Join(o MemberOptions, done func(*Member, error)) error {
+	x := &Member{hub: m.h, opts: o}
+	return m.h.post(x.join, func(err error) { done(x, err) })
+}
+
+// Leave is [Hub.Leave].
+func (m Manual) Leave(grp, member string, done func(error)) error {
+	return m.h.post(m.h.leave(grp, member), done)
+}
+
+// Release is [Hub.Release].
+func (m Manual) Release(grp, member string, partition int, epoch int64, coolDown time.Duration, done func(error)) error {
+	return m.h.post(m.h.release(grp, member, partition, epoch, coolDown), done)
+}
+
+// Checkpoint is [Hub.Checkpoint].
+func (m Manual) Checkpoint(grp string, cs []group.Checkpoint, done func([]error, error)) error {
+	errs := make([]error, len(cs))
+	return m.h.post(m.h.checkpoint(grp, cs, errs), func(err error) { done(errs, err) })
+}
+
+// Rewind is [Hub.Rewind] to behind an event.
+func (m Manual) Rewind(grp string, partition int, to stream.SeqNo, done func(error)) error {
+	return m.h.post(m.h.rewind(grp, partition, to), done)
+}
+
+// MoveAway is [Hub.MoveAway].
+func (m Manual) MoveAway(grp string, partition int, coolDown time.Duration, done func(error)) error {
+	return m.h.post(m.h.moveAway(grp, partition, coolDown), done)
+}
+
+// Pause is [Hub.Pause].
+func (m Manual) Pause(grp string, partition int, until time.Time, done func(error)) error {
+	return m.h.post(m.h.pause(grp, partition, until), done)
+}
+
+// Claim is [Hub.Claim].
+func (m Manual) Claim(grp string, cs []group.Ownership, done func([]group.Ownership, error)) error {
+	var won []group.Ownership
+	return m.h.post(m.h.claim(grp, cs, &won), func(err error) { done(won, err) })
 }

@@ -3,6 +3,7 @@
 package entities
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,6 +98,23 @@ func (s *groupState) used() bool {
 	}))
 }
 
+// owner returns how an owner is shown: by the name of the member, unless it has none or
+// another has the same.
+func (s *groupState) owner(id string) string {
+	name := ""
+	for _, m := range s.Members {
+		if m.ID == id {
+			name = m.Name
+		}
+	}
+	for _, m := range s.Members {
+		if name == "" || m.ID != id && m.Name == name {
+			return cli.Short(id, cli.BodyColumn)
+		}
+	}
+	return cli.Short(cmp.Or(name, id), cli.BodyColumn)
+}
+
 // shownChanges is how many of the last changes of owners are listed.
 const shownChanges = 10
 
@@ -112,14 +130,14 @@ func (s *groupState) print(w io.Writer) {
 	fmt.Fprintln(w)
 	t := cli.NewTable("#PARTITION", "STATE", "OWNER", "#EPOCH", "#CHECKPOINT", "#HANDLED", "#EVENTS BEHIND", "SINCE")
 	for _, p := range s.Partitions {
-		t.Add(p.ID, p.stateText(), cli.Short(p.Owner, cli.BodyColumn), p.Epoch, numberText(p.Checkpoint), numberText(p.Handled), p.LagEvents, cli.TimeText(p.Since))
+		t.Add(p.ID, p.stateText(), s.owner(p.Owner), p.Epoch, numberText(p.Checkpoint), numberText(p.Handled), p.LagEvents, cli.TimeText(p.Since))
 	}
 	t.Print(w)
 	if len(s.Changes) > 0 {
 		fmt.Fprintln(w)
 		t := cli.NewTable("CHANGED", "#PARTITION", "FROM", "TO", "WHY")
 		for _, c := range s.Changes[max(0, len(s.Changes)-shownChanges):] {
-			t.Add(cli.TimeText(c.At), c.Partition, cli.Short(c.From, cli.BodyColumn), cli.Short(c.To, cli.BodyColumn), c.Why)
+			t.Add(cli.TimeText(c.At), c.Partition, s.owner(c.From), s.owner(c.To), c.Why)
 		}
 		t.Print(w)
 	}
@@ -131,6 +149,7 @@ func (k *groupCommand) lagCommand() *cobra.Command {
 		RunE: k.on(func(cmd *cobra.Command, a *cli.API, args []string) error {
 			var raw struct {
 				State struct {
+					Members    []groupMember   `json:"members"`
 					Partitions json.RawMessage `json:"partitions"`
 				} `json:"state"`
 			}
@@ -143,17 +162,17 @@ func (k *groupCommand) lagCommand() *cobra.Command {
 			if k.JSON {
 				return cli.AnswerJSON(k.Out, raw.State.Partitions)
 			}
-			var ps []groupPartition
-			if err := json.Unmarshal(raw.State.Partitions, &ps); err != nil {
+			state := groupState{Members: raw.State.Members}
+			if err := json.Unmarshal(raw.State.Partitions, &state.Partitions); err != nil {
 				return err
 			}
 			t := cli.NewTable("#PARTITION", "STATE", "OWNER", "#EVENTS BEHIND", "#SIZE BEHIND", "#TIME BEHIND", "#CHECKPOINT", "#CHECKPOINT AGE")
-			for _, p := range ps {
+			for _, p := range state.Partitions {
 				age := "-"
 				if p.CheckpointAge != nil {
 					age = secondsText(*p.CheckpointAge)
 				}
-				t.Add(p.ID, p.stateText(), cli.Short(p.Owner, cli.BodyColumn), p.LagEvents, cli.BytesText(p.LagBytes), secondsText(p.LagSeconds),
+				t.Add(p.ID, p.stateText(), state.owner(p.Owner), p.LagEvents, cli.BytesText(p.LagBytes), secondsText(p.LagSeconds),
 					numberText(p.Checkpoint), age)
 			}
 			t.Print(k.Out)
