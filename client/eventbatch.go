@@ -11,7 +11,10 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// unpack takes a delivery apart into events.
+// errBatch means that a delivery is not what the broker has promised.
+var errBatch = fmt.Errorf("%w: a batch of events that cannot be read", ErrInvalid)
+
+// unpack takes a delivery apart into events, all of them or none.
 func (r *EventReader) unpack(m *amqp.Message) error {
 	r.unpacked = nil // its events may still be in use
 	if r.single.Load() {
@@ -25,14 +28,15 @@ func (r *EventReader) unpack(m *amqp.Message) error {
 	for i, data := range m.Data {
 		var err error
 		if batches[i], err = message.ReadEventBatch(data); err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalid, err)
+			return fmt.Errorf("%w: %w", errBatch, err)
 		}
 		count += min(batches[i].Count, len(data)) // an event has a byte at least
 	}
 	r.unpacked = make([]Received, 0, count)
 	for i := range batches {
 		if err := r.unpackBatch(&batches[i]); err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalid, err)
+			r.unpacked = nil
+			return fmt.Errorf("%w: %w", errBatch, err)
 		}
 	}
 	return nil
@@ -43,7 +47,8 @@ func (r *EventReader) unpackBatch(b *message.EventBatch) error {
 	events.Open(b.Stored)
 	key, _ := events.Key()
 	key = strings.Clone(key) // not to keep the delivery for it
-	for n := 0; events.Next(); n++ {
+	n := 0
+	for ; events.Next(); n++ {
 		if n < b.Skip {
 			continue
 		}
@@ -51,15 +56,19 @@ func (r *EventReader) unpackBatch(b *message.EventBatch) error {
 		e := &r.unpacked[len(r.unpacked)-1]
 		if !decodeEvent(e, events.Event()) {
 			var m amqp.Message
-			if err := m.UnmarshalBinary(events.Event()); err != nil {
-				return err
+			if err := m.UnmarshalBinary(events.Event()); err == nil {
+				*e = *decode(&m)
+			} else { // it must neither be skipped nor be in the way of all others
+				*e = Received{Message: Message{Body: events.Event()}}
 			}
-			*e = *decode(&m)
 		}
 		if e.PartitionKey == "" {
 			e.PartitionKey = key
 		}
 		e.SeqNo, e.Enqueued, e.Source = SeqNo(b.First)+SeqNo(n), b.At, r.address
+	}
+	if events.Err() == nil && n != b.Count {
+		return fmt.Errorf("it has %d events and should have %d", n, b.Count)
 	}
 	return events.Err()
 }

@@ -161,7 +161,8 @@ func (r *EventReader) linkOptions() *amqp.ReceiverOptions {
 
 // Receive waits for events and returns at least one and at most limit of them. When ctx
 // ends before one came it returns ctx's error. Events that were sent as one batch share
-// memory: who keeps one of them for long should copy it.
+// memory: who keeps one of them for long should copy it. The Body of an event that has a
+// type that this package does not know is the whole event, as it is encoded.
 func (r *EventReader) Receive(ctx context.Context, limit int) ([]*Received, error) {
 	limit = max(limit, 1)
 	select {
@@ -192,26 +193,48 @@ func (r *EventReader) receive(ctx context.Context, l *link, limit int) (out []*R
 	if r.from != l {
 		r.unpacked, r.from = nil, l // what is left of an older link comes again
 	}
+	out, err = r.collect(ctx, l.receiver, limit)
+	switch {
+	case err == nil:
+	case errors.Is(err, errBatch):
+		_ = l.close(ctx) // so that the next link begins with it again, and not behind it
+		if len(out) > 0 {
+			return out, nil
+		}
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	default:
+		return nil, l.failed(ctx, err)
+	}
+	return out, err
+}
+
+// deliveries is what a reader needs of a receiver.
+type deliveries interface {
+	Receive(ctx context.Context, o *amqp.ReceiveOptions) (*amqp.Message, error)
+	Prefetched() *amqp.Message
+}
+
+// collect returns at least one event, or an error. With errBatch there may be events from
+// before what cannot be read.
+func (r *EventReader) collect(ctx context.Context, from deliveries, limit int) (out []*Received, err error) {
 	for len(out) == 0 {
 		if len(r.unpacked) == 0 {
-			m, err := l.receiver.Receive(ctx, nil)
+			m, err := from.Receive(ctx, nil)
 			if err != nil {
-				if ctx.Err() != nil {
-					return nil, context.Cause(ctx)
-				}
-				return nil, l.failed(ctx, err)
+				return nil, err
 			}
 			if err := r.unpack(m); err != nil {
 				return nil, err
 			}
 		}
 		for out = r.take(out, limit); len(out) < limit; out = r.take(out, limit) {
-			m := l.receiver.Prefetched()
+			m := from.Prefetched()
 			if m == nil {
 				break
 			}
 			if err := r.unpack(m); err != nil {
-				return nil, err
+				return out, err
 			}
 		}
 	}

@@ -52,9 +52,8 @@ func (s *brokerStore) ListCheckpoints(ctx context.Context, scope Scope) ([]Check
 }
 
 func (s *brokerStore) SetCheckpoint(ctx context.Context, c Checkpoint) error {
-	g := s.client.Group(c.Hub, c.Group)
 	if c.SeqNo < 0 {
-		return g.Rewind(ctx, c.Partition, client.Position{})
+		c.SeqNo = beginning
 	}
-	return g.SetCheckpoint(ctx, client.Checkpoint{Partition: c.Partition, SeqNo: c.SeqNo})
+	return s.client.Group(c.Hub, c.Group).SetCheckpoint(ctx, client.Checkpoint{Partition: c.Partition, SeqNo: c.SeqNo})
 }

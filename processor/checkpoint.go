@@ -66,6 +66,26 @@ func (p *pump) save(ctx context.Context, n client.SeqNo) error {
 	return err
 }
 
+// saveStart writes the first checkpoint of a partition: n, or the beginning if the
+// partition never had an event.
+func (p *pump) saveStart(ctx context.Context, n client.SeqNo) error {
+	select {
+	case p.saving <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	at := n
+	if n < 0 {
+		at = beginning
+	}
+	errs, err := p.run.fleet.checkpoint(ctx, []mark{{p.grant, at}})
+	if err == nil {
+		err = errs[0]
+	}
+	p.saved(n, err)
+	return err
+}
+
 // saveIfDue saves before the next events are handled, if the policy asks for that. It
 // tries until it succeeds, and returns false if the pump ends before.
 func (p *pump) saveIfDue() bool {

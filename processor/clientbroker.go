@@ -96,6 +96,7 @@ func (b *clientBroker) join(ctx context.Context, s *settings) (fleet, error) {
 type coordinated struct {
 	group  *client.Group
 	member *client.Member
+	turns  turns // owned by next
 }
 
 func (c *coordinated) next(ctx context.Context) (view, error) {
@@ -106,10 +107,34 @@ func (c *coordinated) next(ctx context.Context) (view, error) {
 	v := view{hub: a.Partitions}
 	for _, g := range a.Grants {
 		v.grants = append(v.grants, grant{
-			partition: g.Partition, epoch: g.Epoch, turn: g.Epoch, after: g.Checkpoint, revokeBy: g.RevokeBy,
+			partition: g.Partition, epoch: g.Epoch, after: g.Checkpoint, revokeBy: g.RevokeBy,
 		})
 	}
+	c.turns.number(&v)
 	return v, nil
+}
+
+// turns numbers the grants of a coordinator. Its epochs do not serve: those of a group that
+// was deleted and made again begin anew.
+type turns struct {
+	count int64
+	last  map[string]grant // of the view before, by partition
+}
+
+// number sets the turns of a view: that of the view before, if it has the same grant.
+func (t *turns) number(v *view) {
+	last := t.last
+	t.last = make(map[string]grant, len(v.grants))
+	for i := range v.grants {
+		g := &v.grants[i]
+		if old, ok := last[g.partition]; ok && old.epoch == g.epoch {
+			g.turn = old.turn
+		} else {
+			t.count++
+			g.turn = t.count
+		}
+		t.last[g.partition] = *g
+	}
 }
 
 func (c *coordinated) report(ctx context.Context, rs []report) error {

@@ -112,6 +112,7 @@ type fakeMember struct {
 	coord *fakeCoordinator
 	host  *host
 	as    group.Member
+	turns turns // owned by next
 
 	mu     sync.Mutex
 	newest *group.Assignment // guarded by mu
@@ -178,9 +179,10 @@ func (m *fakeMember) next(ctx context.Context) (view, error) {
 			v := view{hub: a.Partitions}
 			for _, g := range a.Grants {
 				v.grants = append(v.grants, grant{
-					partition: strconv.Itoa(g.Partition), epoch: g.Epoch, turn: g.Epoch, after: client.SeqNo(g.Checkpoint), revokeBy: g.RevokeBy,
+					partition: strconv.Itoa(g.Partition), epoch: g.Epoch, after: client.SeqNo(g.Checkpoint), revokeBy: g.RevokeBy,
 				})
 			}
+			m.turns.number(&v)
 			return v, nil
 		}
 		select {

@@ -27,7 +27,8 @@ const (
 // Earliest begins with the oldest event that the hub has.
 func Earliest() Position { return Position{} }
 
-// Latest begins with the first event that is published from now on.
+// Latest begins with the first event that is published from now on. That place is saved as
+// the first checkpoint, whatever the policy, so that the next owner skips nothing.
 func Latest() Position { return Position{kind: latest} }
 
 // FromSequence begins with the event of a number, or the first after it that there is.

@@ -29,7 +29,8 @@ type pump struct {
 	freed   chan struct{} // capacity 1: fetch should look again
 	saving  chan struct{} // capacity 1: full while a checkpoint is written
 
-	isDeposed bool // owned by loop
+	end       *client.SeqNo // where a pump with Latest begins; owned by fetch
+	isDeposed bool          // owned by loop
 
 	busy  atomic.Int64 // nanoseconds of the handler since the last report
 	bytes atomic.Uint64
@@ -292,6 +293,10 @@ func (p *pump) fetch(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
+		if errors.Is(err, ErrLost) {
+			p.lose()
+			break
+		}
 		if isStolen(err) {
 			release := p.run.fleet.stolen(p.grant)
 			p.mu.Lock()
@@ -346,16 +351,26 @@ func (p *pump) startPosition(ctx context.Context) (Position, error) {
 	if at.kind != latest {
 		return at, nil
 	}
-	// The end is another one for the next owner, and a number is not.
-	last, err := p.run.link.last(ctx, g.partition)
-	if err != nil {
-		return at, err
+	return p.settleLatest(ctx)
+}
+
+// settleLatest saves the end of the partition as its first checkpoint, before an event is
+// handled. The end is another one for the next owner, who would skip what came meanwhile.
+func (p *pump) settleLatest(ctx context.Context) (Position, error) {
+	if p.end == nil { // else an attempt has failed, and may have been saved
+		last, err := p.run.link.last(ctx, p.grant.partition)
+		if err != nil {
+			return Position{}, err
+		}
+		p.end = &last
 	}
-	if last >= 0 {
-		p.mu.Lock()
-		p.tracker.upTo = last
-		p.mu.Unlock()
+	last := *p.end
+	if err := p.saveStart(ctx, last); err != nil {
+		return Position{}, err
 	}
+	p.mu.Lock()
+	p.tracker.upTo = max(p.tracker.upTo, last)
+	p.mu.Unlock()
 	return behind(last), nil
 }
 

@@ -245,7 +245,7 @@ func (f *storeFleet) checkpoint(ctx context.Context, ms []mark) ([]error, error)
 			errs[i] = fmt.Errorf("%w: partition %s", ErrLost, m.grant.partition)
 			continue
 		}
-		if err := f.set(ctx, m.grant.partition, m.seqNo); err != nil {
+		if err := f.set(ctx, m.grant.partition, max(m.seqNo, none)); err != nil {
 			errs[i] = fmt.Errorf("%w: checkpoint: %w", ErrStore, err)
 		}
 	}
@@ -313,6 +313,7 @@ func (f *storeFleet) rewind(ctx context.Context, partition string, to Position) 
 		if n, err = f.run.link.last(ctx, partition); err == nil {
 			err = f.set(ctx, partition, n)
 		}
+		to = behind(n) // the end is another one when the handler in hand has ended
 	}
 	if err != nil {
 		return err

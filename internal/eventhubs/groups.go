@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -184,10 +185,13 @@ func (c *links) beginCheckpoint(g *groupCall) (azure.Run, error) {
 	}
 	err = errors.Join(
 		g.numbers(names.GroupEpochs, len(at), 0, func(i int, n int64) { cs[i].Epoch = n }),
-		g.numbers(names.GroupNumbers, len(at), 0, func(i int, n int64) { cs[i].SeqNo = stream.SeqNo(n) }),
+		g.numbers(names.GroupNumbers, len(at), int64(broker.Beginning), func(i int, n int64) { cs[i].SeqNo = stream.SeqNo(n) }),
 	)
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(cs, func(c broker.Checkpoint) bool { return c.SeqNo == broker.NoCheckpoint }) {
+		return nil, azure.BadArgument(names.GroupNumbers, "numbers of events")
 	}
 	return func(ctx context.Context) (codec.Value, error) {
 		each, err := c.broker.CheckpointGroup(ctx, g.path, cs)
@@ -213,9 +217,12 @@ func (c *links) beginSetCheckpoint(g *groupCall) (azure.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := g.number(names.GroupNumber, 0)
+	n, err := g.number(names.GroupNumber, int64(broker.Beginning))
 	if err != nil {
 		return nil, err
+	}
+	if n == int64(broker.NoCheckpoint) {
+		return nil, azure.BadArgument(names.GroupNumber, "the number of an event")
 	}
 	return func(ctx context.Context) (codec.Value, error) {
 		return codec.Value{}, c.broker.SetGroupCheckpoint(ctx, g.path, broker.Checkpoint{Partition: p, SeqNo: stream.SeqNo(n)})

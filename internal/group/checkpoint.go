@@ -22,11 +22,12 @@ const (
 const maxPause = 253_402_214_400_000
 
 // Checkpoint stores how far a partition is handled. Only the epoch of the last grant may do
-// that, and only forwards.
+// that, and only forwards. [Beginning] says that none is handled yet.
 func (s *Groups) Checkpoint(now time.Time, name string, c Checkpoint, out *machine.Effects) error {
-	if c.Partition < 0 || c.Partition >= s.partitions || c.SeqNo < 0 {
+	if c.Partition < 0 || c.Partition >= s.partitions || c.SeqNo < 0 && c.SeqNo != Beginning {
 		return ErrPartition
 	}
+	c.SeqNo = max(c.SeqNo, -1)
 	g := s.find(name)
 	if g == nil || c.Partition >= len(g.parts) {
 		return ErrFenced
@@ -60,7 +61,7 @@ func (s *Groups) SetCheckpoint(now time.Time, name string, c Checkpoint, out *ma
 	switch {
 	case err != nil:
 		return err
-	case c.SeqNo < 0:
+	case c.SeqNo < 0 && c.SeqNo != Beginning:
 		return ErrPartition
 	case len(g.members) > 0:
 		return ErrCoordinated

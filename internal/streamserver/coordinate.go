@@ -40,7 +40,7 @@ func (h *Hub) checkPosition(c group.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	if c.SeqNo < 0 || c.SeqNo >= p.m.Next() {
+	if c.SeqNo < 0 && c.SeqNo != group.Beginning || c.SeqNo >= p.m.Next() {
 		return &PositionError{Asked: c.SeqNo, Last: p.m.Next() - 1}
 	}
 	return nil

@@ -8,15 +8,15 @@
 //	checkpoint PARTITION NUMBER
 //	lost PARTITION
 //
-// usage: node processor.mjs CONNECTION-STRING HUB BLOBS CONTAINER STRATEGY
+// usage: node processor.mjs CONNECTION-STRING HUB BLOBS CONTAINER STRATEGY [GROUP]
 
 import { EventHubConsumerClient, earliestEventPosition } from "@azure/event-hubs";
 import { BlobCheckpointStore } from "@azure/eventhubs-checkpointstore-blob";
 import { ContainerClient } from "@azure/storage-blob";
 
-const [connectionString, hub, blobs, container, strategy] = process.argv.slice(2);
+const [connectionString, hub, blobs, container, strategy, group = "$Default"] = process.argv.slice(2);
 const store = new BlobCheckpointStore(new ContainerClient(blobs, container));
-const client = new EventHubConsumerClient("$Default", connectionString, hub, store, {
+const client = new EventHubConsumerClient(group, connectionString, hub, store, {
   retryOptions: { maxRetries: 3, retryDelayInMs: 50, timeoutInMs: 5_000 },
   // Blobs have times in whole seconds.
   loadBalancingOptions: { strategy, updateIntervalInMs: 300, partitionOwnershipExpirationIntervalInMs: 4_000 },

@@ -4,6 +4,7 @@ package hubs
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ const processorVariable = "TRIAGEMQ_TEST_PROCESSOR"
 
 type processorSettings struct {
 	Connection, Hub, Blobs, Container string
+	Group                             string // default: $Default
 	Strategy                          azeventhubs.ProcessorStrategy
 }
 
@@ -64,7 +66,7 @@ func process(ctx context.Context, s processorSettings) error {
 	if err != nil {
 		return err
 	}
-	consumer, err := azeventhubs.NewConsumerClientFromConnectionString(s.Connection, s.Hub, all, nil)
+	consumer, err := azeventhubs.NewConsumerClientFromConnectionString(s.Connection, s.Hub, cmp.Or(s.Group, all), nil)
 	if err != nil {
 		return err
 	}
