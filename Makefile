@@ -14,7 +14,7 @@ demo: ## the product at work, in a minute: the priority queue pattern, a queue t
 	$(GO) run ./examples/demo
 
 demo-homesecurity: ## 100,000 homes, an event hub, instances that share it, and pages to watch; until Ctrl-C
-	$(GO) run ./examples/homesecurity
+	$(GO) build -o bin/ ./examples/homesecurity && bin/homesecurity
 
 test: format ## everything: format, vet, unit tests with the race detector, the suites in test/
 	$(GO) vet ./...

@@ -23,6 +23,8 @@ queues:
   - {name: sessions, requiresSession: true}
   - {name: replies, requiresSession: true}
   - {name: unique, requiresDuplicateDetection: true}
+hubs:
+  - {name: visits, partitionCount: 1}
 `
 
 // deadline bounds a test, so that a hang is a failure with a name.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -355,4 +356,26 @@ func TestMembersAfterTheBrokerIsKilled(t *testing.T) {
 		t.Errorf("the checkpoint is %d, want 0", after.Grants[i].Checkpoint)
 	}
 	must(t, checkpoint(t, group, client.Checkpoint{Partition: "1", Epoch: before["1"], SeqNo: 1})[0])
+}
+
+// A broker that knows no members of groups says so, or takes one for a reader.
+func TestGroupsAtAnotherBroker(t *testing.T) {
+	b := triagetest.Start(t, processed)
+	for _, word := range []string{"triagemq:member", "triagemq:group"} {
+		var w wire
+		c, err := client.Dial(deadline(t), b.ConnectionString(), &client.Options{
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := w.dial(ctx, network, address)
+				return deaf{conn, word}, err
+			},
+		})
+		must(t, err)
+		defer c.Close()
+		if group := c.Group("clicks", "dashboard"); word == "triagemq:member" {
+			_, err = group.Join(deadline(t), client.MemberOptions{})
+		} else {
+			_, err = group.Checkpoints(deadline(t))
+		}
+		wantError(t, word, err, errors.ErrUnsupported)
+	}
 }

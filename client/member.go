@@ -80,6 +80,9 @@ func (g *Group) Join(ctx context.Context, o MemberOptions) (*Member, error) {
 		_, err := m.open(ctx)
 		return err
 	})
+	if errors.Is(err, ErrNotAllowed) && !hasCondition(err, names.Stolen) {
+		err = errors.Join(errors.ErrUnsupported, err) // it takes us for a reader
+	}
 	if err != nil {
 		return nil, g.failure("join", err)
 	}

@@ -129,7 +129,11 @@ func TestPartitionsOfALostConnectionMove(t *testing.T) {
 	first.assigned(one, 4)
 	two := second.receiver(groupG, joining("two", "1"))
 	first.Close()
+	lost := time.Now()
 	second.assigned(two, 4)
+	if took := time.Since(lost); took > 8*time.Second { // one that is silent is waited for longer
+		t.Errorf("they moved after %v", took)
+	}
 	// A link that is detached is gone as well.
 	third := b.login(t, listenRule)
 	three := third.receiver(groupG, joining("three", "1"))
