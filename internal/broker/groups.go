@@ -72,12 +72,12 @@ func (b *Broker) ReportGroup(addr, member string, r MemberReport) error {
 }
 
 // LeaveGroup gives all partitions of a member back as a planned move.
-func (b *Broker) LeaveGroup(ctx context.Context, addr, member string) error {
+func (b *Broker) LeaveGroup(ctx context.Context, addr, member, run string) error {
 	h, g, err := b.groupOf(addr)
 	if err != nil {
 		return err
 	}
-	return catalog.Translate(h.on.Leave(ctx, g, member))
+	return catalog.Translate(h.on.Leave(ctx, g, member, run))
 }
 
 // ReleaseGroup gives up a partition of a member after that has stopped to handle it.

@@ -51,7 +51,38 @@ func assign(slots []slot, members int) []int {
 	}
 	takeSurplus(slots, to, lacks)
 	fill(slots, to, quota, lacks)
+	rest(slots, to, members)
 	return to
+}
+
+// rest gives what bars keep from those who lack some to others: a count that is not even is
+// better than a slot without a member.
+func rest(slots []slot, to []int, members int) {
+	var counts []int
+	for i := range slots {
+		s := &slots[i]
+		if to[i] != nobody || barredForAll(s, members) {
+			continue
+		}
+		if counts == nil {
+			counts = make([]int, members)
+			for _, m := range to {
+				if m != nobody {
+					counts[m]++
+				}
+			}
+		}
+		to[i] = s.at
+		if s.at == nobody || slices.Contains(s.barred, s.at) {
+			to[i] = nobody
+			for m := range members {
+				if !slices.Contains(s.barred, m) && (to[i] == nobody || counts[m] < counts[to[i]]) {
+					to[i] = m
+				}
+			}
+		}
+		counts[to[i]]++
+	}
 }
 
 // assignAgain is assign while partitions move. They count for those they move to, so that

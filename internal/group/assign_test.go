@@ -195,3 +195,36 @@ func FuzzAssign(f *testing.F) {
 		}
 	})
 }
+
+// However many bars there are, a slot that somebody may have has a member, and soon nothing
+// moves any more.
+func TestAssignWithManyBars(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for range 20000 {
+		members, slots := 1+rnd.IntN(4), make([]slot, 1+rnd.IntN(6))
+		for i := range slots {
+			slots[i].at = rnd.IntN(members+1) - 1
+			for m := range members {
+				if rnd.IntN(3) == 0 {
+					slots[i].barred = append(slots[i].barred, m)
+				}
+			}
+		}
+		to := assign(slots, members)
+		for i, m := range to {
+			if (m == nobody) != barredForAll(&slots[i], members) || slices.Contains(slots[i].barred, m) {
+				t.Fatalf("%+v for %d members: %v", slots, members, to)
+			}
+		}
+		rounds := 0
+		for again, before := slices.Clone(slots), []int(nil); !slices.Equal(before, to); rounds++ {
+			if rounds == 5 {
+				t.Fatalf("%+v for %d members: %v, and still %v", slots, members, before, to)
+			}
+			for i := range again {
+				again[i].at = to[i]
+			}
+			before, to = to, assign(again, members)
+		}
+	}
+}

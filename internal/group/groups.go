@@ -26,7 +26,7 @@ type Groups struct {
 	partitions int      // of the hub; not part of the state
 	list       []*group // by name
 	last       int64    // latest time that was stored, in milliseconds
-	floor      int64    // epochs are above it: some may have been lost
+	floor      int64    // epochs are above it: some may have been lost, or were those of a group that is forgotten
 	version    uint64   // of the last assignment; not part of the state
 
 	members, parts int // of all groups
@@ -272,8 +272,12 @@ func (s *Groups) Forget(name string, out *machine.Effects) {
 	s.drop(i)
 }
 
-// drop forgets a group by its place.
+// drop forgets a group by its place. Epochs go on above those that it had: another group may
+// get its name, and a process of this one may still be running.
 func (s *Groups) drop(i int) {
+	for n := range s.list[i].parts {
+		s.floor = max(s.floor, s.list[i].parts[n].epoch)
+	}
 	s.members -= len(s.list[i].members)
 	s.parts -= len(s.list[i].parts)
 	s.list = slices.Delete(s.list, i, i+1)

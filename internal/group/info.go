@@ -93,6 +93,14 @@ func (p *part) info(n int, now time.Time, coordinated bool) PartitionInfo {
 	return i
 }
 
+// Run returns the run of a member; "" is that there is none.
+func (s *Groups) Run(name, id string) string {
+	if m := s.member(name, id); m != nil {
+		return m.Run
+	}
+	return ""
+}
+
 // Epoch returns the epoch of the last grant of a partition; 0 is none.
 func (s *Groups) Epoch(name string, n int) int64 {
 	if g := s.find(name); g != nil && n < len(g.parts) {

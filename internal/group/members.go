@@ -90,9 +90,18 @@ func (s *Groups) restarted(now time.Time, m *member, out *machine.Effects) {
 func (s *Groups) Gone(now time.Time, name, id string) {
 	if m := s.member(name, id); m != nil && m.connected {
 		m.connected = false
-		m.until = now.Add(max(grace, m.Keep))
+		m.until = now.Add(max(grace, m.keep()))
 		s.at(m.until)
 	}
+}
+
+// keep is how long the partitions of a member wait for it. One that leaves does not come
+// back.
+func (m *member) keep() time.Duration {
+	if m.leaving {
+		return 0
+	}
+	return m.Keep
 }
 
 // Leave gives all partitions of a member back as a planned move. It is a member until the
@@ -107,6 +116,10 @@ func (s *Groups) Leave(now time.Time, name, id string, out *machine.Effects) err
 	case !m.leaving:
 		m.leaving = true
 		m.write(out)
+		if !m.connected && !m.until.IsZero() && m.until.After(now.Add(grace)) {
+			m.until = now.Add(grace) // nobody waits for it any more
+			s.at(m.until)
+		}
 		s.balanceSoon(now, m.group)
 	}
 	return nil
@@ -243,7 +256,7 @@ func (s *Groups) Tick(now time.Time, out *machine.Effects) {
 func (s *Groups) tick(now time.Time, g *group, out *machine.Effects) {
 	for _, m := range slices.Clone(g.members) {
 		if m.until.IsZero() { // it was there before the restart
-			m.until = now.Add(max(silence, m.Keep))
+			m.until = now.Add(max(silence, m.keep()))
 		}
 		if !now.Before(m.until) {
 			s.remove(now, m, ErrUnknownMember, out)

@@ -142,7 +142,10 @@ func (h *Hub) releaseNews(p engine.Permit) {
 // fence ends the readers of those who had the partitions before.
 func (h *Hub) fence(m *Member, grants []group.Grant) {
 	for _, g := range grants {
-		p := h.partitions[g.Partition]
+		p, err := h.partition(g.Partition)
+		if err != nil {
+			continue // a repair has lost it
+		}
 		if rs := p.groups[m.opts.Group]; rs != nil && rs.holder != nil && *rs.holder.opts.Epoch < g.Epoch {
 			old := rs.holder
 			p.remove(old)
@@ -172,5 +175,8 @@ func (h *Hub) stopGroups(err error) {
 		m.end(err)
 	}
 	clear(h.groups.members)
-	h.groups.notices.Clear()
+	h.groups.notices.Withdraw(func(n *notice) bool { // some have ended, and have not heard it
+		n.to.end(err)
+		return true
+	})
 }

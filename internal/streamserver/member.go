@@ -48,12 +48,13 @@ func (h *Hub) Join(ctx context.Context, o MemberOptions) (*Member, error) {
 
 func (m *Member) join(tx *engine.Tx) error {
 	return m.hub.onGroups(false, func(g *group.Groups, now time.Time) error {
+		m.hub.holdNews() // what there is to hear so far is for the link before
 		o := &m.opts
 		err := g.Join(now, o.Group, group.Member{ID: o.ID, Run: o.Run, Name: o.Name, Keep: o.Keep}, &m.hub.eff)
 		if err != nil {
 			return err
 		}
-		c, key := m.hub.groups, memberKey{o.Group, o.ID}
+		c, key := m.hub.groups, m.key()
 		if old := c.members[key]; old != nil {
 			c.notices.Hold(m.hub.tx, engine.Pending, notice{to: old, err: group.ErrTaken})
 		}
@@ -72,12 +73,20 @@ func (m *Member) end(err error) {
 	}
 }
 
-// Report tells how far the member is. It never blocks.
-func (m *Member) Report(r Report) { m.hub.Report(m.opts.Group, m.opts.ID, r) }
+func (m *Member) key() memberKey { return memberKey{m.opts.Group, m.opts.ID} }
+
+// Report tells how far the member is. It never blocks. Once another link has its place it
+// says nothing.
+func (m *Member) Report(r Report) {
+	_ = m.hub.Submit(&reporting{m.hub, m, m.opts.Group, m.opts.ID, r}) // the next one comes soon
+}
 
 // Leave gives all partitions back as a planned move. It returns at once; the member ends
-// when the last one is released or taken.
-func (m *Member) Leave(ctx context.Context) error { return m.hub.Leave(ctx, m.opts.Group, m.opts.ID) }
+// when the last one is released or taken. Once another run has its place it is
+// group.ErrTaken.
+func (m *Member) Leave(ctx context.Context) error {
+	return m.hub.Leave(ctx, m.opts.Group, m.opts.ID, m.opts.Run)
+}
 
 // Gone says that the connection is lost. It never blocks, and a second call does nothing.
 func (m *Member) Gone() {
@@ -91,7 +100,7 @@ type leaving Member
 func (l *leaving) Apply(tx *engine.Tx) {
 	m := (*Member)(l)
 	m.ended = true
-	c, key := m.hub.groups, memberKey{m.opts.Group, m.opts.ID}
+	c, key := m.hub.groups, m.key()
 	if c == nil || c.members[key] != m {
 		return
 	}
@@ -105,19 +114,21 @@ func (l *leaving) Fail(error) {}
 
 // Report is [Member.Report] of a member that is known by its id.
 func (h *Hub) Report(grp, member string, r Report) {
-	_ = h.Submit(&reporting{h, grp, member, r}) // the next one comes soon
+	_ = h.Submit(&reporting{h, nil, grp, member, r}) // the next one comes soon
 }
 
 // reporting is the command of Report.
 type reporting struct {
 	hub           *Hub
+	link          *Member // whose link it came by; nil is not known
 	group, member string
 	report        Report
 }
 
 // Apply implements [engine.Command].
 func (r *reporting) Apply(tx *engine.Tx) {
-	if c := r.hub.groups; c != nil {
+	c := r.hub.groups
+	if c != nil && (r.link == nil || c.members[r.link.key()] == r.link) {
 		_ = c.m.Report(tx.Now(), r.group, r.member, r.report.Handled) // one that is unknown has been told
 	}
 }
@@ -125,9 +136,16 @@ func (r *reporting) Apply(tx *engine.Tx) {
 // Fail implements [engine.Command].
 func (r *reporting) Fail(error) {}
 
-// Leave is [Member.Leave] of a member that is known by its id.
-func (h *Hub) Leave(ctx context.Context, grp, member string) error {
-	return h.do(ctx, h.leave(grp, member))
+// Leave is [Member.Leave] of a member that is known by its id and run. It need not be
+// connected.
+func (h *Hub) Leave(ctx context.Context, grp, member, run string) error {
+	leave := h.leave(grp, member)
+	return h.do(ctx, func(tx *engine.Tx) error {
+		if c := h.groups; c != nil && c.m.Run(grp, member) != run && c.m.Run(grp, member) != "" {
+			return group.ErrTaken
+		}
+		return leave(tx)
+	})
 }
 
 func (h *Hub) leave(grp, member string) func(*engine.Tx) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/group"
 	"github.com/triagemq/triagemq/internal/stream"
 )
@@ -423,5 +424,55 @@ func TestStoppedHubEndsMembers(t *testing.T) {
 	(*host)(r.h).Stopped(ErrStopped)
 	if !errors.Is(a.err, ErrStopped) {
 		t.Errorf("ended with %v", a.err)
+	}
+}
+
+// What the link before says late is not said about the process that has its place.
+func TestTheLinkBeforeDoesNotSpeakForTheNext(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 1})
+	a := r.join("a", "1")
+	r.pass(window)
+	again := r.join("a", "2")
+	if err := r.do(func() error { return a.Leave(t.Context()) }); !errors.Is(err, group.ErrTaken) {
+		t.Errorf("the first leaves: %v", err)
+	}
+	r.pass(window)
+	again.owns(t, "0@2")
+	r.pass(11*time.Second, a)
+	if !errors.Is(again.err, group.ErrUnknownMember) {
+		t.Errorf("silent, while the link before reports: %v", again.err)
+	}
+}
+
+// What a member has to hear before it joins again is not for its new link.
+func TestNewsOfTheLinkBefore(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 1})
+	a := r.join("a", "1")
+	r.pass(window)
+	var ended error
+	again := &Member{hub: r.h, opts: MemberOptions{Group: "g", ID: "a", Run: "1", Ended: func(err error) { ended = err }}}
+	for _, fn := range []func(*engine.Tx) error{r.h.forget("g"), again.join} { // in one step
+		if err := r.h.post(fn, func(error) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle()
+	if ended != nil || !errors.Is(a.err, group.ErrUnknownMember) {
+		t.Errorf("the new link ended with %v, the one before with %v", ended, a.err)
+	}
+}
+
+// A hub that stops ends also those who have not heard yet that they were replaced.
+func TestStoppedHubEndsThoseWhoWereReplaced(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 1})
+	a := r.join("a", "1")
+	again := &Member{hub: r.h, opts: MemberOptions{Group: "g", ID: "a", Run: "2"}}
+	if err := r.h.post(again.join, func(error) {}); err != nil {
+		t.Fatal(err)
+	}
+	r.step()
+	(*host)(r.h).Stopped(ErrStopped)
+	if a.err == nil {
+		t.Error("it never hears that it has ended")
 	}
 }

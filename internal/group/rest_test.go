@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/stream"
+)
+
+// However members came and went: once all that are there report and obey, every partition
+// that somebody may have has an owner, and nothing moves any more.
+func TestEveryHistoryComesToRest(t *testing.T) {
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		r := newRig(t, 1+rnd.IntN(9))
+		for range 60 {
+			r.anything(rnd)
+			if rnd.IntN(3) == 0 {
+				r.pass(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+			}
+			if rnd.IntN(3) == 0 {
+				r.obey()
+			}
+		}
+		for range 60 {
+			r.pass(time.Second)
+			r.obey()
+		}
+		r.rests(seed)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// anything does something that members and operators do.
+func (r *rig) anything(rnd *rand.Rand) {
+	id := fmt.Sprintf("m%d", rnd.IntN(6))
+	n := rnd.IntN(r.partitions)
+	owner, epoch := r.Owner(grp, n)
+	switch rnd.IntN(14) {
+	case 0, 1, 2, 3:
+		_ = r.Join(r.now, grp, Member{ID: id, Run: fmt.Sprint(rnd.IntN(2)), Keep: time.Duration(rnd.IntN(2)) * 3 * time.Second}, &r.out)
+		delete(r.ends, id)
+	case 4, 5:
+		r.Gone(r.now, grp, id)
+		delete(r.has, id)
+	case 6:
+		_ = r.Leave(r.now, grp, id, &r.out)
+	case 7, 8:
+		if owner != "" {
+			r.must(r.Release(r.now, grp, owner, n, epoch, time.Duration(rnd.IntN(3))*20*time.Second, &r.out))
+		}
+	case 9:
+		_ = r.MoveAway(r.now, grp, n, time.Duration(rnd.IntN(100))*time.Second, &r.out)
+	case 10:
+		r.must(r.Pause(r.now, grp, n, r.now.Add(time.Duration(rnd.IntN(100)-30)*time.Second), &r.out))
+	case 11:
+		r.must(r.Rewind(r.now, grp, n, stream.SeqNo(rnd.IntN(100)), &r.out))
+	case 12:
+		_ = r.Checkpoint(r.now, grp, Checkpoint{Partition: n, Epoch: epoch, SeqNo: stream.SeqNo(rnd.IntN(100))}, &r.out)
+	case 13:
+		if r.partitions < 12 {
+			r.SetPartitions(r.now, r.partitions+1)
+		}
+	}
+	r.hear()
+}
+
+// rests compares a group that has had its time with what it promises.
+func (r *rig) rests(seed uint64) {
+	r.Helper()
+	g := r.find(grp)
+	if g == nil {
+		return
+	}
+	bars, paused := false, 0
+	for n := range g.parts[:min(len(g.parts), r.partitions)] {
+		p := &g.parts[n]
+		may := 0
+		for _, m := range g.members {
+			if m.canTake() && !p.cools(m.ID, r.now) {
+				may++
+			}
+			bars = bars || p.cools(m.ID, r.now)
+		}
+		if p.isPaused(r.now) {
+			paused++
+			may = 0
+		}
+		if (p.owner != "") != (may > 0) {
+			r.Errorf("seed %d: %d members may have partition %d, the owner is %q", seed, may, n, p.owner)
+		}
+		if !p.revokeBy.IsZero() {
+			r.Errorf("seed %d: partition %d still moves from %q to %q", seed, n, p.owner, p.next)
+		}
+	}
+	if len(g.members) > 0 && len(g.parts) < r.partitions {
+		r.Errorf("seed %d: %d of %d partitions are known", seed, len(g.parts), r.partitions)
+	}
+	least, most := 1<<30, 0
+	for _, m := range g.members {
+		least, most = min(least, g.held(m.ID)), max(most, g.held(m.ID))
+		if m.leaving || !m.connected {
+			r.Errorf("seed %d: %q is still there", seed, m.ID)
+		}
+		has := r.has[m.ID].Grants
+		if len(has) != g.held(m.ID) {
+			r.Errorf("seed %d: %q has heard of %d partitions and has %d", seed, m.ID, len(has), g.held(m.ID))
+		}
+		for _, x := range has {
+			if p := &g.parts[x.Partition]; p.owner != m.ID || p.epoch != x.Epoch {
+				r.Errorf("seed %d: %q has heard %+v, but partition %d is %q's with epoch %d", seed, m.ID, x, x.Partition, p.owner, p.epoch)
+			}
+		}
+	}
+	if !bars && len(g.members) > 0 && most-least > 1 {
+		r.Errorf("seed %d: members have %d to %d", seed, least, most)
+	}
+}
+
+// A group that was deleted and made again does not use its epochs again: a process that
+// has slept through it cannot move the checkpoints of the new one.
+func TestAForgottenGroupDoesNotReuseEpochs(t *testing.T) {
+	r := newRig(t, 1)
+	r.join("a")
+	r.pass(joinWindow)
+	r.must(r.Rewind(r.now, grp, 0, 5, &r.out))
+	old := r.Epoch(grp, 0)
+	r.Forget(grp, &r.out)
+	r.hear()
+	r.join("b")
+	r.pass(joinWindow)
+	if now := r.Epoch(grp, 0); now <= old {
+		t.Fatalf("epoch %d after %d", now, old)
+	}
+	for e := range old + 1 {
+		r.want(r.checkpoint(0, e, 50), ErrFenced)
+	}
+	s := New()
+	for _, rec := range r.out.Records() {
+		r.must(s.Replay(rec, new(machine.Effects)))
+	}
+	if got, want := describe(s), describe(r.Groups); got != want {
+		t.Errorf("after a restart:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A member that leaves does not come back: its partitions wait for it no longer than it takes
+// to say that they are released.
+func TestKeepIsNotForThoseWhoLeave(t *testing.T) {
+	r := newRig(t, 1)
+	r.must(r.Join(r.now, grp, Member{ID: "a", Run: "1", Keep: time.Hour}, &r.out))
+	r.pass(joinWindow)
+	r.join("b")
+	r.pass(joinWindow)
+	r.must(r.Leave(r.now, grp, "a", &r.out))
+	r.Gone(r.now, grp, "a")
+	recs := r.out.Records()
+	again := &rig{T: t, Groups: New(), now: r.now, has: map[string]Assignment{}, ends: map[string]error{}}
+	for _, rec := range recs {
+		r.must(again.Replay(rec, &again.out))
+	}
+	r.pass(2 * time.Second)
+	r.owns("b: 0@2")
+	again.SetPartitions(again.now, 1)
+	again.join("b")
+	again.pass(silence + time.Second)
+	again.owns("b: 0@2")
+}
