@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"sync"
@@ -91,6 +93,11 @@ func TestDocumentsAreRightAfterAnInstanceWasKilled(t *testing.T) {
 	}
 	first := instance("first")
 	instance("second")
+	ask, err := askGroup(b.ConnectionString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitForOwners(t, ask, map[string]int{"first": 8, "second": 8})
 
 	c := b.Client()
 	s, err := c.OpenSender(t.Context(), hubName, nil)
@@ -116,6 +123,7 @@ func TestDocumentsAreRightAfterAnInstanceWasKilled(t *testing.T) {
 			}
 		}
 	}
+	waitForOwners(t, ask, map[string]int{"second": 16})
 	waitFor(t, "documents are right", func() string {
 		for home := range homes {
 			a, _, err := dirStore(dir).load(t.Context(), home)
@@ -125,6 +133,25 @@ func TestDocumentsAreRightAfterAnInstanceWasKilled(t *testing.T) {
 			if fault := want[home].fault(a); fault != "" {
 				return fault
 			}
+		}
+		return ""
+	})
+}
+
+// waitForOwners waits until the instances have so many partitions.
+func waitForOwners(t *testing.T, ask func(context.Context) (groupState, error), want map[string]int) {
+	t.Helper()
+	waitFor(t, "partitions have owners", func() string {
+		state, err := ask(t.Context())
+		if err != nil {
+			return err.Error()
+		}
+		got := map[string]int{}
+		for _, p := range state.Partitions {
+			got[p.Owner]++
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Sprintf("they have %v, want %v", got, want)
 		}
 		return ""
 	})
@@ -164,7 +191,7 @@ func report(t *testing.T, s *client.Sender, want []expected, round int) {
 // waitFor waits until a fault is gone.
 func waitFor(t *testing.T, what string, fault func() string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; <-time.After(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) {
 		text := fault()
 		if text == "" {
 			return

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/client/admin"
 	"github.com/triagemq/triagemq/triagetest"
 )
 
@@ -212,5 +214,35 @@ func TestOwnersOverTime(t *testing.T) {
 	s = follow(s, at("b", 500, 500), 400_000)
 	if got := s.Partitions[0].Owners; !slices.Equal(got, []span{{"b", 400_000, 400_000}}) {
 		t.Errorf("owners %v after a long time", got)
+	}
+}
+
+func TestInstancesAreShownByName(t *testing.T) {
+	var told admin.GroupState
+	err := json.Unmarshal([]byte(`{
+		"members": [{"id": "x1", "name": "instance-1", "partitions": 2, "connected": true}, {"id": "x2"}],
+		"partitions": [
+			{"id": "0", "owner": "x1", "epoch": 3, "state": "owned", "handled": 80, "checkpoint": 90, "checkpointAgeSeconds": 0.5, "lagEvents": 10},
+			{"id": "1", "owner": "x2", "checkpoint": -2, "lagEvents": 7},
+			{"id": "2", "state": "free"}]}`), &told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := stateOf(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := got.Instances; len(i) != 2 || i[0].Name != "instance-1" || i[0].Partitions != 2 || i[1].Name != "x2" {
+		t.Errorf("instances %+v", i)
+	}
+	want := []opsPartition{
+		{Partition: 0, Owner: "instance-1", State: "owned", Epoch: 3, LagEvents: 10, CheckpointAge: 0.5, last: 100, handled: 90},
+		{Partition: 1, Owner: "x2", LagEvents: 7, CheckpointAge: -1, last: 6, handled: -1},
+		{Partition: 2, State: "free", CheckpointAge: -1, last: -1, handled: -1},
+	}
+	for i, p := range got.Partitions {
+		if fmt.Sprint(p) != fmt.Sprint(want[i]) {
+			t.Errorf("partition %+v, want %+v", p, want[i])
+		}
 	}
 }
