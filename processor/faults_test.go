@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/triagemq/triagemq/client"
 )
@@ -33,6 +36,21 @@ func (l *faultyLink) join(ctx context.Context, s *settings) (fleet, error) {
 type faultyFleet struct {
 	fleet
 	releases, checkpoints atomic.Int32
+	cut                   atomic.Bool // reports fail, and news do not come
+}
+
+func (f *faultyFleet) report(ctx context.Context, rs []report) error {
+	if f.cut.Load() {
+		return errFault
+	}
+	return f.fleet.report(ctx, rs)
+}
+
+func (f *faultyFleet) next(ctx context.Context) (view, error) {
+	v, err := f.fleet.next(ctx)
+	for f.cut.Load() && pause(ctx, time.Second) {
+	}
+	return v, err
 }
 
 var errFault = errors.New("fake: no answer")
@@ -200,5 +218,268 @@ func TestRewindToLatestSkipsNothingThatComesLater(t *testing.T) {
 		elapse(time.Minute)
 		equal(t, "handled", b.seen("0"), numbers(0, 9))
 		equal(t, "stop", b.stop(), nil)
+	})
+}
+
+func TestABackgroundSaveThatFailsIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 1)
+		b.Store = &brokenStore{CheckpointStore: b.store, set: errFault}
+		b.hub.publish(0, 1)
+		b.start()
+		elapse(5 * time.Second)
+		if b.told(errFault) == 0 {
+			t.Error("a store that takes no checkpoints: OnError was not called")
+		}
+		b.cancel()
+		<-b.ended
+	})
+}
+
+// brokenStore fails as its fields say.
+type brokenStore struct {
+	CheckpointStore
+	set, list error
+	claims    string               // the partition whose claims fail
+	sets      func(n client.SeqNo) // called before a checkpoint is written
+}
+
+func (s *brokenStore) SetCheckpoint(ctx context.Context, c Checkpoint) error {
+	if s.sets != nil {
+		s.sets(c.SeqNo)
+	}
+	if s.set != nil {
+		return s.set
+	}
+	return s.CheckpointStore.SetCheckpoint(ctx, c)
+}
+
+func (s *brokenStore) ListCheckpoints(ctx context.Context, scope Scope) ([]Checkpoint, error) {
+	list, err := s.CheckpointStore.ListCheckpoints(ctx, scope)
+	return list, errors.Join(err, s.list)
+}
+
+func (s *brokenStore) ClaimOwnership(ctx context.Context, claims []Ownership) ([]Ownership, error) {
+	var good []Ownership
+	var err error
+	for _, c := range claims {
+		if c.Partition == s.claims {
+			err = errFault
+		} else {
+			good = append(good, c)
+		}
+	}
+	won, other := s.CheckpointStore.ClaimOwnership(ctx, good)
+	return won, errors.Join(err, other)
+}
+
+// A record that cannot be claimed, or read, stops no other partition.
+func TestOneBadRecordStopsNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 3)
+		if err := b.store.SetCheckpoint(t.Context(), Checkpoint{Scope: Scope{Hub: "hub", Group: defaultGroup}, Partition: "1", SeqNo: 1}); err != nil {
+			t.Fatal(err)
+		}
+		b.Store = &brokenStore{CheckpointStore: b.store, claims: "0", list: errFault}
+		for part := range 3 {
+			b.hub.publish(part, 5)
+		}
+		b.start()
+		elapse(5 * time.Minute)
+		equal(t, "handled of the one that cannot be claimed", b.seen("0"), numbers(0, -1))
+		equal(t, "handled of one with a checkpoint", b.seen("1"), numbers(2, 4))
+		equal(t, "handled of one whose checkpoint may be the one that cannot be read", b.seen("2"), numbers(0, -1))
+		equal(t, "stop", b.stop(), nil)
+	})
+}
+
+// Somebody else has the partition of an instance that cannot reach the broker.
+func TestAFailingHandlerIsNotCalledWithoutContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 1)
+		f := b.coordinated()
+		var last atomic.Pointer[time.Time]
+		b.CoolDown, b.Batch = time.Second, 1
+		b.Handle = func(context.Context, *Partition, []*client.Received) error {
+			now := time.Now()
+			last.Store(&now)
+			return errFault
+		}
+		b.hub.publish(0, 1)
+		b.start()
+		elapse(30 * time.Second)
+		began := time.Now()
+		f.cut.Store(true)
+		elapse(time.Minute)
+		synctest.Wait()
+		if d := last.Load().Sub(began); d > 10*time.Second {
+			t.Errorf("the handler was called %v after the last contact", d)
+		}
+		f.cut.Store(false)
+		elapse(time.Minute)
+		synctest.Wait()
+		if d := time.Since(*last.Load()); d > 20*time.Second {
+			t.Errorf("the handler was not called for %v after the broker was back", d)
+		}
+		equal(t, "stop", b.stop(), nil)
+	})
+}
+
+// The race detector sees it if this fails.
+func TestRewindWhileItJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		b.cancel, b.ended = cancel, make(chan error, 1)
+		go func() { b.ended <- b.Run(ctx) }()
+		for errors.Is(b.Rewind(ctx, "0", Earliest()), ErrNotRunning) {
+			runtime.Gosched()
+		}
+		equal(t, "stop", b.stop(), nil)
+	})
+}
+
+// A checkpoint that is being written when a rewind comes must not come after it.
+func TestARewindIsNotUndoneByASaveThatBeganBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 1)
+		b.Store = &brokenStore{CheckpointStore: b.store, sets: func(n client.SeqNo) {
+			if n == 9 {
+				elapse(5 * time.Second)
+			}
+		}}
+		var crashed atomic.Bool
+		b.Handle = func(ctx context.Context, p *Partition, events []*client.Received) error {
+			if crashed.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return b.note(ctx, p, events)
+		}
+		b.hub.publish(0, 10)
+		b.start()
+		elapse(time.Second + time.Millisecond) // the save has begun
+		crashed.Store(true)
+		if err := b.Rewind(t.Context(), "0", FromSequence(3)); err != nil {
+			t.Fatal(err)
+		}
+		elapse(10 * time.Second)
+		equal(t, "checkpoint", b.saved("0"), 2)
+		b.host.crash()
+		b.stop()
+	})
+}
+
+// An event that is never done must not let the list of those behind it grow without end.
+func TestAsyncGapIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 1)
+		var first *client.Received
+		var part *Partition
+		begun := 0
+		b.Async = true
+		b.Handle = func(_ context.Context, p *Partition, events []*client.Received) error {
+			begun += len(events)
+			for _, e := range events {
+				if e.SeqNo == 0 {
+					first, part = e, p
+				} else {
+					p.Done(e)
+				}
+			}
+			return nil
+		}
+		b.hub.publish(0, maxGap+5000)
+		b.start()
+		if begun > maxGap+1000 {
+			t.Errorf("%d events were begun behind one that is not done", begun)
+		}
+		part.Done(first)
+		synctest.Wait()
+		equal(t, "events", begun, maxGap+5000)
+		equal(t, "stop", b.stop(), nil)
+	})
+}
+
+// An instance whose place another has taken stops its handlers.
+func TestAHandlerEndsWhenTheIDIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 1)
+		b.coordinated()
+		var ended time.Time
+		b.Batch, b.Prefetch = 1, 1
+		b.Handle = func(ctx context.Context, _ *Partition, _ []*client.Received) error {
+			<-ctx.Done()
+			ended = time.Now()
+			return context.Cause(ctx)
+		}
+		b.hub.publish(0, 100)
+		b.start()
+		elapse(5 * time.Second)
+		began := time.Now()
+		if _, err := b.hub.coord.join(t.Context(), b.hub.host(), &settings{id: b.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-b.ended; !errors.Is(err, client.ErrTaken) {
+			t.Errorf("Run: %v, want %v", err, client.ErrTaken)
+		}
+		if d := ended.Sub(began); d > time.Second {
+			t.Errorf("the handler went on for %v", d)
+		}
+	})
+}
+
+// A text that is no UTF-8 cannot be sent, and the event would be tried for ever.
+func TestADeadLetterHasAValidDescription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 1)
+		b.DeadLetter = "dead"
+		b.Handle = func(context.Context, *Partition, []*client.Received) error {
+			return errors.New("\xff" + strings.Repeat("ä", maxDescription))
+		}
+		b.hub.publish(0, 1)
+		b.start()
+		elapse(time.Minute)
+		if len(b.hub.letters()) != 1 || !utf8.ValidString(b.hub.letters()[0].Properties[propertyDescription].(string)) {
+			t.Errorf("%d dead letters, or one with an invalid text", len(b.hub.letters()))
+		}
+		equal(t, "stop", b.stop(), nil)
+	})
+}
+
+// What is granted to an instance that leaves goes on at once, though it has other handlers
+// that take their time.
+func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 2)
+		b.coordinated()
+		b.Handle = func(ctx context.Context, p *Partition, events []*client.Received) error {
+			if p.ID() == "0" {
+				elapse(20 * time.Second)
+			} else if events[0].SeqNo == 0 {
+				elapse(time.Second)
+			}
+			return b.note(ctx, p, events)
+		}
+		b.hub.publish(0, 1)
+		b.start()
+		elapse(5 * time.Second)
+		b.hub.publish(1, 1)
+		synctest.Wait()
+		if err := b.Rewind(t.Context(), "1", Earliest()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.cancel()
+		next := &testbed{Processor: &Processor{Hub: b.Hub, ID: "two", link: b.hub.host(), Log: b.Log, OnError: b.OnError,
+			Handle: func(ctx context.Context, p *Partition, events []*client.Received) error {
+				return b.note(ctx, p, events)
+			},
+		}, t: t}
+		next.start()
+		elapse(5 * time.Second)
+		equal(t, "handled of the partition that was granted late", b.seen("1"), "[0 0]")
+		equal(t, "stop", <-b.ended, nil)
+		equal(t, "stop", next.stop(), nil)
 	})
 }

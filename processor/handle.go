@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/triagemq/triagemq/client"
@@ -59,6 +60,9 @@ func (p *pump) handleEach(events []*client.Received) bool {
 // if the pump ends before.
 func (p *pump) attempts(events []*client.Received) (err error, ended bool) {
 	for failures := 1; ; failures++ {
+		if !p.inContact() {
+			return err, true
+		}
 		err = p.call(p.remaining(events))
 		if err == nil {
 			if p.run.processor.Async {
@@ -79,6 +83,24 @@ func (p *pump) attempts(events []*client.Received) (err error, ended bool) {
 			return err, true
 		}
 	}
+}
+
+// inContact waits while somebody else may own the partition, so that a handler that fails
+// is not called again and again beside that of the new owner. It returns false if the pump
+// ends.
+func (p *pump) inContact() bool {
+	for p.run.silent() {
+		select {
+		case <-p.news: // a good report is one
+		case <-p.drains:
+			return false
+		case <-p.lost:
+			return false
+		case <-p.ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // call runs the handler once.
@@ -223,11 +245,12 @@ func (p *pump) deadLetter(e *client.Received, why error) bool {
 		return false
 	}
 	text := why.Error()
+	text = strings.ToValidUTF8(text[:min(len(text), maxDescription)], "") // others cannot be sent
 	m := e.Message
 	m.Properties = map[string]any{}
 	maps.Copy(m.Properties, e.Properties)
 	maps.Copy(m.Properties, map[string]any{
-		propertyReason: reasonFailed, propertyDescription: text[:min(len(text), maxDescription)],
+		propertyReason: reasonFailed, propertyDescription: text,
 		propertyHub: p.run.settings.hub, propertyGroup: p.run.settings.group,
 		propertyPartition: p.grant.partition, propertySeqNo: int64(e.SeqNo), propertyEnqueued: e.Enqueued,
 	})

@@ -63,7 +63,8 @@ type Processor struct {
 	// fetched at most, whatever their number.
 	Prefetch int
 	// Async means that an event is not handled when Handle returns, but when
-	// [Partition.Done] is called for it. Checkpoints cover what is done without a gap.
+	// [Partition.Done] is called for it. Checkpoints cover what is done without a gap. No
+	// more are begun when one that is not done has about 100,000 behind it.
 	Async bool
 
 	// Attempts is how often Handle is called for events that it fails for; default 3.

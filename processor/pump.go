@@ -58,6 +58,9 @@ type pump struct {
 // maxWeight bounds the bytes of the events that are fetched ahead, of each partition.
 const maxWeight = 4 << 20
 
+// maxGap bounds how many events are begun behind one that is not done, with Async.
+const maxGap = 100_000
+
 func newPump(r *run, g grant) *pump {
 	p := &pump{
 		run: r, grant: g, lost: make(chan struct{}), deposed: make(chan struct{}), drains: make(chan struct{}),
@@ -242,7 +245,7 @@ func (p *pump) tryTake() []*client.Received {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.run.settings
-	if p.draining || p.isLost || len(p.queue) == 0 || p.run.processor.Async && p.tracker.left >= s.prefetch {
+	if p.draining || p.isLost || len(p.queue) == 0 || p.run.processor.Async && (p.tracker.left >= s.prefetch || len(p.tracker.open) >= maxGap) {
 		return nil
 	}
 	first := p.queue[0]

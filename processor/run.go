@@ -95,6 +95,7 @@ func (r *run) loop(ctx context.Context) error {
 		case p := <-r.stuck:
 			r.pumpStuck(p)
 		case failure = <-r.failed:
+			r.heedFailure(failure)
 			if stop != nil {
 				stop, grace = nil, r.beginStop()
 			}
@@ -116,7 +117,9 @@ func (r *run) join(ctx context.Context) error {
 		fleet, err := r.enter(ctx)
 		switch {
 		case err == nil:
+			r.mu.Lock()
 			r.fleet = fleet
+			r.mu.Unlock()
 			return nil
 		case ctx.Err() != nil:
 			return nil
@@ -141,6 +144,7 @@ func (r *run) enter(ctx context.Context) (fleet, error) {
 func fatal(err error) bool {
 	for _, known := range []error{
 		client.ErrUnauthorized, client.ErrInvalid, client.ErrNotAllowed, client.ErrClosed, client.ErrAddress, client.ErrTaken,
+		errors.ErrUnsupported,
 	} {
 		if errors.Is(err, known) {
 			return true
@@ -199,11 +203,21 @@ func (r *run) heed(v view) {
 	}
 }
 
+// heedFailure ends the handlers of an instance whose partitions another has by now.
+func (r *run) heedFailure(err error) {
+	if errors.Is(err, client.ErrTaken) {
+		for _, p := range r.pumps {
+			p.depose()
+		}
+	}
+}
+
 // take starts a pump for a grant, or changes the one that is there.
 func (r *run) take(g grant) {
 	p := r.pumps[g.partition]
 	switch {
 	case p == nil && r.stopping: // it was granted before the fleet knew
+		r.refuse(g)
 	case p == nil:
 		r.start(g)
 	case p.grant.turn == g.turn && !g.revokeBy.IsZero():
@@ -221,7 +235,11 @@ func (r *run) take(g grant) {
 func (r *run) refuse(g grant) {
 	delete(r.next, g.partition)
 	r.released[g.partition] = g.turn
+	stopping := r.stopping
 	r.wg.Go(func() {
+		if stopping { // what is released before that comes back
+			<-r.left
+		}
 		r.insist(r.life, "release partition "+g.partition, func() error {
 			return r.fleet.release(r.life, g, r.settings.coolDown)
 		})
@@ -271,7 +289,10 @@ func (r *run) pumpEnded(p *pump) {
 	r.released[name] = max(r.released[name], p.grant.turn) // each grant is for one pump
 	g, ok := r.next[name]
 	delete(r.next, name)
-	if ok && !r.stopping {
+	switch {
+	case ok && r.stopping:
+		r.refuse(g)
+	case ok:
 		r.start(g)
 	}
 }
@@ -292,7 +313,6 @@ func (r *run) pumpStuck(p *pump) {
 func (r *run) beginStop() <-chan time.Time {
 	r.stopping = true
 	close(r.stops)
-	clear(r.next)
 	by := time.Now().Add(r.settings.grace)
 	r.wg.Go(func() {
 		defer close(r.left)
@@ -370,10 +390,13 @@ func (r *run) pauseChanged(partition string) {
 }
 
 func (r *run) rewind(ctx context.Context, partition string, to Position) error {
-	if r.fleet == nil {
+	r.mu.Lock()
+	fleet := r.fleet
+	r.mu.Unlock()
+	if fleet == nil {
 		return fmt.Errorf("%w: rewind of partition %s", ErrNotRunning, partition)
 	}
-	if err := r.fleet.rewind(ctx, partition, to); err != nil {
+	if err := fleet.rewind(ctx, partition, to); err != nil {
 		return fmt.Errorf("processor: rewind partition %s: %w", partition, err)
 	}
 	return nil

@@ -4,6 +4,7 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -32,11 +33,13 @@ func (r *run) saveAll() {
 	}
 	errs, err := r.fleet.checkpoint(r.life, marks)
 	for i, p := range busy {
-		switch {
-		case err != nil:
+		if err != nil {
 			p.saved(marks[i].seqNo, err)
-		default:
-			p.saved(marks[i].seqNo, errs[i])
+			continue
+		}
+		p.saved(marks[i].seqNo, errs[i])
+		if errs[i] != nil && !errors.Is(errs[i], ErrLost) && r.life.Err() == nil {
+			r.tell(fmt.Errorf("processor: checkpoint of partition %s: %w", p.grant.partition, errs[i]))
 		}
 	}
 	if err != nil && r.life.Err() == nil {

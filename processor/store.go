@@ -19,7 +19,8 @@ type CheckpointStore interface {
 	// and have none. It returns those that it wrote, with their new ETag and Modified. A
 	// record that another has changed is left out, and is no error.
 	ClaimOwnership(ctx context.Context, claims []Ownership) ([]Ownership, error)
-	// ListCheckpoints returns the checkpoints of a scope.
+	// ListCheckpoints returns the checkpoints of a scope. With an error it may return those
+	// that it could read.
 	ListCheckpoints(ctx context.Context, s Scope) ([]Checkpoint, error)
 	// SetCheckpoint writes a checkpoint, without a look at the owner.
 	SetCheckpoint(ctx context.Context, c Checkpoint) error

@@ -27,6 +27,7 @@ type storeFleet struct {
 	turns   int64
 	held    map[string]*holding // guarded by mu
 	rests   map[string]time.Time
+	writers map[string]chan struct{} // by partition, each of capacity 1; guarded by mu
 	leaving bool
 	seen    map[string]sighting // guarded by sem
 	hub     int
@@ -51,7 +52,7 @@ func newStoreFleet(r *run) *storeFleet {
 	s := &r.settings
 	return &storeFleet{
 		run: r, store: r.processor.Store, scope: Scope{Namespace: s.namespace, Hub: s.hub, Group: s.group},
-		sem: make(chan struct{}, 1), held: map[string]*holding{}, rests: map[string]time.Time{},
+		sem: make(chan struct{}, 1), held: map[string]*holding{}, rests: map[string]time.Time{}, writers: map[string]chan struct{}{},
 		seen: map[string]sighting{}, wakeup: make(chan struct{}, 1),
 	}
 }
@@ -115,10 +116,10 @@ func (f *storeFleet) round(ctx context.Context) error {
 	if err != nil && len(won) == 0 {
 		return fmt.Errorf("claim: %w", err)
 	}
-	if err := f.note(ctx, len(partitions), claims, won, err == nil); err != nil {
-		return err
+	if err != nil { // of one record, which must not keep the others from being worked on
+		f.run.tell(fmt.Errorf("%w: claim: %w", ErrStore, err))
 	}
-	return err
+	return f.note(ctx, len(partitions), claims, won, err == nil)
 }
 
 func (f *storeFleet) lock(ctx context.Context) error {
@@ -207,12 +208,15 @@ func (f *storeFleet) note(ctx context.Context, hub int, claims, won []Ownership,
 	checkpoints, err := f.checkpoints(ctx)
 	f.mu.Lock()
 	if err != nil {
-		// The records are ours, and the next round begins with the partitions.
-		return fmt.Errorf("list checkpoints: %w", err)
+		f.run.tell(fmt.Errorf("%w: list checkpoints: %w", ErrStore, err))
 	}
 	for _, name := range fresh {
 		after, ok := checkpoints[name]
-		if !ok {
+		switch {
+		case ok:
+		case err != nil:
+			continue // the record is ours, and the next round begins with the partition
+		default:
 			after = none
 		}
 		f.turns++
@@ -237,22 +241,49 @@ func (f *storeFleet) checkpoints(ctx context.Context) (map[string]client.SeqNo, 
 func (f *storeFleet) checkpoint(ctx context.Context, ms []mark) ([]error, error) {
 	errs := make([]error, len(ms))
 	for i, m := range ms {
-		f.mu.Lock()
-		h := f.held[m.grant.partition]
-		ours := h != nil && h.grant.turn == m.grant.turn && !h.gone
-		f.mu.Unlock()
-		if !ours {
-			errs[i] = fmt.Errorf("%w: partition %s", ErrLost, m.grant.partition)
-			continue
-		}
-		if err := f.set(ctx, m.grant.partition, max(m.seqNo, none)); err != nil {
-			errs[i] = fmt.Errorf("%w: checkpoint: %w", ErrStore, err)
-		}
+		errs[i] = f.save(ctx, m)
 	}
 	if err := errors.Join(errs...); err != nil && len(ms) > 1 && !errors.Is(err, ErrLost) {
 		return nil, err // tell it once
 	}
 	return errs, nil
+}
+
+func (f *storeFleet) save(ctx context.Context, m mark) error {
+	done, err := f.writes(ctx, m.grant.partition)
+	if err != nil {
+		return err
+	}
+	defer done()
+	f.mu.Lock()
+	h := f.held[m.grant.partition]
+	ours := h != nil && h.grant.turn == m.grant.turn && !h.gone
+	f.mu.Unlock()
+	if !ours {
+		return fmt.Errorf("%w: partition %s", ErrLost, m.grant.partition)
+	}
+	if err := f.set(ctx, m.grant.partition, max(m.seqNo, none)); err != nil {
+		return fmt.Errorf("%w: checkpoint: %w", ErrStore, err)
+	}
+	return nil
+}
+
+// writes waits until nobody else here writes the checkpoint of a partition: a save that
+// began before a rewind must not undo it.
+func (f *storeFleet) writes(ctx context.Context, partition string) (done func(), err error) {
+	f.mu.Lock()
+	sem := f.writers[partition]
+	if sem == nil {
+		sem = make(chan struct{}, 1)
+		f.writers[partition] = sem
+	}
+	f.mu.Unlock()
+	select {
+	case sem <- struct{}{}:
+		return func() { <-sem }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (f *storeFleet) set(ctx context.Context, partition string, n client.SeqNo) error {
@@ -296,6 +327,11 @@ func (f *storeFleet) stolen(g grant) bool {
 
 // rewind starts a partition of this instance anew, at a position.
 func (f *storeFleet) rewind(ctx context.Context, partition string, to Position) error {
+	done, err := f.writes(ctx, partition)
+	if err != nil {
+		return err
+	}
+	defer done()
 	f.mu.Lock()
 	h := f.held[partition]
 	f.mu.Unlock()
@@ -303,7 +339,6 @@ func (f *storeFleet) rewind(ctx context.Context, partition string, to Position) 
 		return ErrNotOwned
 	}
 	n := none
-	var err error
 	switch to.kind {
 	case bySequence:
 		n, err = to.after, f.set(ctx, partition, to.after)

@@ -233,6 +233,19 @@ func TestSilentMember(t *testing.T) {
 	r.want(r.ends["silent"], ErrUnknownMember)
 }
 
+// A broker that was stopped for a while has heard nobody, and gives nobody up for that.
+func TestStalledBroker(t *testing.T) {
+	r := newRig(t, 2)
+	r.join("a", "silent")
+	r.pass(joinWindow)
+	r.now = r.now.Add(time.Hour)
+	r.Tick(r.now, &r.out)
+	r.hear()
+	r.owns("a: 0@1, silent: 1@1")
+	r.pass(silence)
+	r.owns("a: 0@1 1@2")
+}
+
 func TestAnotherRun(t *testing.T) {
 	r := newRig(t, 4)
 	r.join("a")

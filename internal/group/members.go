@@ -225,8 +225,25 @@ func (s *Groups) NextDeadline() (time.Time, bool) {
 	return s.due, !s.due.IsZero()
 }
 
+// stalled is how much later than due Tick comes if the broker itself did not run.
+const stalled = 2 * time.Second
+
+// excuse gives members that are connected time to report: the broker has heard nobody.
+func (s *Groups) excuse(now time.Time) {
+	for _, g := range s.list {
+		for _, m := range g.members {
+			if m.connected {
+				m.until = now.Add(silence)
+			}
+		}
+	}
+}
+
 // Tick does what time has made due.
 func (s *Groups) Tick(now time.Time, out *machine.Effects) {
+	if !s.due.IsZero() && now.Sub(s.due) > stalled {
+		s.excuse(now)
+	}
 	for _, g := range s.list {
 		s.tick(now, g, out)
 	}

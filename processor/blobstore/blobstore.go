@@ -99,6 +99,9 @@ func (s *store) list(ctx context.Context, directory string, each func(partition 
 		if page.Date != nil {
 			now = *page.Date
 		}
+		if page.Segment == nil {
+			return now, errors.New("blobstore: the service answers without a list of blobs")
+		}
 		for _, b := range page.Segment.BlobItems {
 			if b.Name == nil || b.Properties == nil || b.Properties.LastModified == nil || b.Properties.ETag == nil {
 				return now, errors.New("blobstore: the service lists a blob without name, time or ETag")
@@ -193,6 +196,7 @@ func (s *store) claim(ctx context.Context, c processor.Ownership) (processor.Own
 
 func (s *store) ListCheckpoints(ctx context.Context, scope processor.Scope) ([]processor.Checkpoint, error) {
 	var out []processor.Checkpoint
+	var bad []error // each of one partition, which the others do not wait for
 	_, err := s.list(ctx, s.directory(scope, "checkpoint"), func(partition string, b *container.BlobItem) error {
 		at, _ := value(b, offset)
 		text, ok := value(b, sequenceNumber)
@@ -201,12 +205,13 @@ func (s *store) ListCheckpoints(ctx context.Context, scope processor.Scope) ([]p
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return fmt.Errorf("sequence number %q is none", text)
+			bad = append(bad, fmt.Errorf("blobstore: %s: sequence number %q is none", *b.Name, text))
+			return nil
 		}
 		out = append(out, processor.Checkpoint{Scope: scope, Partition: partition, SeqNo: client.SeqNo(n), Offset: at})
 		return nil
 	})
-	return out, err
+	return out, errors.Join(append(bad, err)...)
 }
 
 // SetCheckpoint writes number and offset always: the SDKs read no checkpoint without both.
