@@ -239,7 +239,9 @@ func (m *Member) Release(ctx context.Context, partition string, epoch int64, coo
 // when they have to be released.
 func (m *Member) Leave(ctx context.Context) error {
 	m.leaving.Store(true)
-	_, err := m.group.ask(ctx, names.GroupLeave, map[string]any{names.GroupMember: m.options.ID})
+	_, err := m.group.ask(ctx, names.GroupLeave, map[string]any{
+		names.GroupMember: m.options.ID, names.GroupRun: m.options.Run, // the connection may be another by now
+	})
 	if errors.Is(err, ErrUnknownMember) {
 		err = nil // it has left already
 	}

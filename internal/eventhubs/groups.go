@@ -144,8 +144,16 @@ func (c *links) beginReport(g *groupCall) (azure.Run, error) {
 	}, nil
 }
 
+// beginLeave needs no link of the member if the request has its run: a connection that is
+// lost while a process leaves must not make its partitions wait for it.
 func (c *links) beginLeave(g *groupCall) (azure.Run, error) {
 	m, err := c.member(g)
+	if run := g.Text(names.GroupRun); errors.Is(err, broker.ErrUnknownMember) && run != nil && *run != "" {
+		id, _ := g.MustText(names.GroupMember) // it is there: else err were another
+		return func(ctx context.Context) (codec.Value, error) {
+			return codec.Value{}, c.broker.LeaveGroup(ctx, g.path, id, *run)
+		}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -77,10 +77,6 @@ func (c *links) attachMember(l *endpoint.Link, path string) error {
 	if !c.Counter().Take(memberCost) {
 		return azure.ErrNoMemory
 	}
-	if c.members == nil {
-		c.members = map[memberKey]*member{}
-	}
-	c.members[m.key()] = m
 	ctx, cancel := context.WithCancel(c.Context())
 	m.cancel = cancel
 	c.Attached(l, m)
@@ -150,6 +146,10 @@ func (m *member) opened(joined *broker.GroupMember, err error) {
 		return
 	}
 	m.joined = joined
+	if m.c.members == nil {
+		m.c.members = map[memberKey]*member{}
+	}
+	m.c.members[m.key()] = m // and not before: one that is refused does not hide another
 	b, at := codec.BeginMap(nil)
 	b = codec.AppendString(codec.AppendSymbol(b, names.Member), m.name)
 	m.link.Accept(endpoint.Accept{Properties: codec.EndMap(b, at, 1)})

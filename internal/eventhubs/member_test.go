@@ -171,3 +171,21 @@ func TestMembersOfWhatIsGone(t *testing.T) {
 		t.Errorf("held %+v", used)
 	}
 }
+
+// A process whose connection is lost while it leaves can leave by another one: else its
+// partitions would wait for it.
+func TestLeavingByAnotherConnection(t *testing.T) {
+	b := start(t)
+	first, second, third := b.login(t, listenRule), b.login(t, listenRule), b.login(t, listenRule)
+	o := joining("m", "1")
+	o.Properties[names.MemberKeep] = uint32(time.Hour.Milliseconds())
+	first.assigned(first.receiver(groupG, o), 4)
+	other := second.receiver(groupG, joining("other", "1"))
+	second.assigned(other, 0)
+	first.Close()
+	mgmt := third.rpc("$management")
+	mgmt.ask(names.GroupLeave, map[string]any{"member": "m"}, 404)
+	mgmt.ask(names.GroupLeave, map[string]any{"member": "m", "run": "2"}, 410)
+	mgmt.ask(names.GroupLeave, map[string]any{"member": "m", "run": "1"}, 204)
+	second.assigned(other, 4)
+}

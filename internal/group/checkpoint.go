@@ -104,7 +104,7 @@ func (s *Groups) Release(now time.Time, name, id string, n int, epoch int64, coo
 		return ErrFenced
 	}
 	if coolDown > 0 {
-		p.setCooling(id, now, coolDown)
+		p.setCooling(m.ID, now, coolDown) // id may be a part of something large
 		p.writeHold(g, n, out)
 	}
 	s.free(g, n, "released", out)

@@ -5,8 +5,10 @@ package group
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/stream"
@@ -172,4 +174,17 @@ func TestKeepIsNotForThoseWhoLeave(t *testing.T) {
 	again.join("b")
 	again.pass(silence + time.Second)
 	again.owns("b: 0@2")
+}
+
+// A cool-down lasts for up to a day. It keeps the ID that the group has, and not the request
+// that the ID was a part of.
+func TestACoolDownKeepsNoRequest(t *testing.T) {
+	r := newRig(t, 1)
+	r.join("a")
+	r.pass(joinWindow)
+	request := "a" + strings.Repeat(" and much more", 1000)
+	r.must(r.Release(r.now, grp, request[:1], 0, 1, time.Hour, &r.out))
+	if g := r.find(grp); unsafe.StringData(g.parts[0].cool[0].member) == unsafe.StringData(request) {
+		t.Error("the request is kept")
+	}
 }

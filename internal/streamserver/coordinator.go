@@ -50,6 +50,9 @@ func (h *Hub) coordinate() *coordinator {
 		h.eff.BeginPlain(kindGroups)
 		h.eff.End()
 		c := h.newCoordinator()
+		if h.Losses().Records > 0 {
+			c.m.Tolerate() // there may have been one, whose epochs are not used again; as replay does
+		}
 		h.tx.Add(c.unit)
 		h.tx.WriteAs(c.unit)
 		c.m.Create(&h.eff)

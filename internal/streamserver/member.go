@@ -47,7 +47,8 @@ func (h *Hub) Join(ctx context.Context, o MemberOptions) (*Member, error) {
 }
 
 func (m *Member) join(tx *engine.Tx) error {
-	return m.hub.onGroups(false, func(g *group.Groups, now time.Time) error {
+	back := m.hub.groups != nil && m.hub.groups.m.Run(m.opts.Group, m.opts.ID) == m.opts.Run // nothing new is stored
+	return m.hub.onGroups(back, func(g *group.Groups, now time.Time) error {
 		m.hub.holdNews() // what there is to hear so far is for the link before
 		o := &m.opts
 		err := g.Join(now, o.Group, group.Member{ID: o.ID, Run: o.Run, Name: o.Name, Keep: o.Keep}, &m.hub.eff)

@@ -30,6 +30,7 @@ const (
 const (
 	GroupName       = "group"
 	GroupMember     = "member"
+	GroupRun        = "run"        // of the member
 	GroupPartition  = "partition"  // -1 is all of them
 	GroupPartitions = "partitions" // ints
 	GroupEpoch      = "epoch"
