@@ -315,3 +315,31 @@ func TestTheBrokerAsAStore(t *testing.T) {
 		return len(f.seen) == 40
 	})
 }
+
+// Partitions that never had an event have a place too: the owner after the first one skips
+// nothing that came meanwhile.
+func TestLatestOfAHubWithoutEvents(t *testing.T) {
+	for name, set := range map[string]func(*processor.Processor){
+		"coordinated": func(*processor.Processor) {},
+		"store": func(p *processor.Processor) {
+			p.Store, p.Strategy, p.Interval = processor.NewBrokerStore(p.Client), processor.Greedy, 200*time.Millisecond
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newRealFleet(t)
+			latest := func(p *processor.Processor) {
+				set(p)
+				p.Start, p.Checkpoint = processor.Latest(), processor.ByHand()
+			}
+			a := f.start(latest)
+			f.until("a place of each partition", func() bool {
+				saved, err := f.broker.Client().Group("readings", "").Checkpoints(t.Context())
+				return err == nil && len(saved) == 8 && saved[0].SeqNo == client.BeforeFirst
+			})
+			f.stop(a)
+			f.publish(5)
+			f.start(latest)
+			f.until("all events handled", f.handledAll)
+		})
+	}
+}
