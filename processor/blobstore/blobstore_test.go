@@ -278,3 +278,32 @@ func TestTheVersionOfTheServiceIsSettable(t *testing.T) {
 		}
 	}
 }
+
+// A checkpoint that cannot be read does not hide the others.
+func TestABadCheckpointHidesNoOthers(t *testing.T) {
+	s := startService(t)
+	store := blobstore.New(s.open(t), nil)
+	for partition, n := range map[string]string{"0": "odd", "1": "7", "2": ""} {
+		s.blobs["broker.example/readings/$default/checkpoint/"+partition] = &blobRecord{
+			etag: "0x1", modified: clock, metadata: map[string]string{"sequencenumber": n},
+		}
+	}
+	list, err := store.ListCheckpoints(t.Context(), scope)
+	if err == nil || len(list) != 1 || list[0].Partition != "1" || list[0].SeqNo != 7 {
+		t.Errorf("checkpoints: %+v, %v; want that of partition 1 and an error", list, err)
+	}
+}
+
+// An answer that lists nothing, not even that there is nothing, is no empty list: partitions
+// would begin anew.
+func TestAnAnswerWithoutAListIsAnError(t *testing.T) {
+	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		_, _ = w.Write([]byte("<EnumerationResults></EnumerationResults>"))
+	}))
+	defer odd.Close()
+	store := blobstore.New((&service{Server: odd}).open(t), nil)
+	if list, err := store.ListCheckpoints(t.Context(), scope); err == nil {
+		t.Errorf("checkpoints: %+v, want an error", list)
+	}
+}
