@@ -57,13 +57,21 @@ func (p *pump) save(ctx context.Context, n client.SeqNo) error {
 	case lost:
 		err = fmt.Errorf("%w: partition %s", ErrLost, p.grant.partition)
 	case needed:
-		var errs []error
-		if errs, err = p.run.fleet.checkpoint(ctx, []mark{{p.grant, n}}); err == nil {
-			err = errs[0]
-		}
+		err = p.write(ctx, n)
 	}
 	p.saved(n, err)
 	return err
+}
+
+// write writes a checkpoint, whatever the one before.
+func (p *pump) write(ctx context.Context, n client.SeqNo) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	errs, err := p.run.fleet.checkpoint(ctx, []mark{{p.grant, n}})
+	if err != nil {
+		return err
+	}
+	return errs[0]
 }
 
 // saveStart writes the first checkpoint of a partition: n, or the beginning if the
@@ -78,10 +86,7 @@ func (p *pump) saveStart(ctx context.Context, n client.SeqNo) error {
 	if n < 0 {
 		at = beginning
 	}
-	errs, err := p.run.fleet.checkpoint(ctx, []mark{{p.grant, at}})
-	if err == nil {
-		err = errs[0]
-	}
+	err := p.write(ctx, at)
 	p.saved(n, err)
 	return err
 }
@@ -168,7 +173,7 @@ func (p *pump) handOver() {
 func (p *pump) release(ctx context.Context, n client.SeqNo, coolDown time.Duration) {
 	name := p.grant.partition
 	if p.run.settings.policy.kind != byHand {
-		if !p.run.insist(ctx, "checkpoint of partition "+name, func() error { return p.save(ctx, n) }) {
+		if !p.run.insist(ctx, "checkpoint of partition "+name, func(ctx context.Context) error { return p.save(ctx, n) }) {
 			return
 		}
 	}
@@ -178,7 +183,7 @@ func (p *pump) release(ctx context.Context, n client.SeqNo, coolDown time.Durati
 		case <-ctx.Done():
 		}
 	}
-	p.run.insist(ctx, "release partition "+name, func() error { return p.run.fleet.release(ctx, p.grant, coolDown) })
+	p.run.insist(ctx, "release partition "+name, func(ctx context.Context) error { return p.run.fleet.release(ctx, p.grant, coolDown) })
 }
 
 // handBack releases a partition whose reader was ended by one that is none of the fleet's.
@@ -186,13 +191,7 @@ func (p *pump) release(ctx context.Context, n client.SeqNo, coolDown time.Durati
 func (p *pump) handBack(ctx context.Context, n client.SeqNo) {
 	name := p.grant.partition
 	if p.run.settings.policy.kind != byHand && n >= 0 {
-		saved := p.run.insist(ctx, "checkpoint of partition "+name, func() error {
-			errs, err := p.run.fleet.checkpoint(ctx, []mark{{p.grant, n}})
-			if err == nil {
-				err = errs[0]
-			}
-			return err
-		})
+		saved := p.run.insist(ctx, "checkpoint of partition "+name, func(ctx context.Context) error { return p.write(ctx, n) })
 		if !saved {
 			return
 		}
@@ -201,7 +200,7 @@ func (p *pump) handBack(ctx context.Context, n client.SeqNo) {
 	if !pause(ctx, stolenPause) {
 		return
 	}
-	if p.run.insist(ctx, "release partition "+name, func() error { return p.run.fleet.release(ctx, p.grant, 0) }) {
+	if p.run.insist(ctx, "release partition "+name, func(ctx context.Context) error { return p.run.fleet.release(ctx, p.grant, 0) }) {
 		p.run.tell(fmt.Errorf("%w: partition %s was read with a higher epoch by a reader outside the group", ErrLost, name))
 	}
 }

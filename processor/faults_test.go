@@ -242,11 +242,16 @@ type brokenStore struct {
 	set, list error
 	claims    string               // the partition whose claims fail
 	sets      func(n client.SeqNo) // called before a checkpoint is written
+	hangs     string               // the partition whose checkpoints get no answer
 }
 
 func (s *brokenStore) SetCheckpoint(ctx context.Context, c Checkpoint) error {
 	if s.sets != nil {
 		s.sets(c.SeqNo)
+	}
+	if c.Partition == s.hangs {
+		<-ctx.Done()
+		return context.Cause(ctx)
 	}
 	if s.set != nil {
 		return s.set
@@ -429,19 +434,27 @@ func TestAHandlerEndsWhenTheIDIsTaken(t *testing.T) {
 	})
 }
 
-// A text that is no UTF-8 cannot be sent, and the event would be tried for ever.
-func TestADeadLetterHasAValidDescription(t *testing.T) {
+// A text that is no UTF-8, or an id that is too long, cannot be sent, and its event
+// would be tried without end.
+func TestADeadLetterCanBeSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, 1)
-		b.DeadLetter = "dead"
+		b.DeadLetter, b.Hub = "dead", strings.Repeat("h", 200)
 		b.Handle = func(context.Context, *Partition, []*client.Received) error {
 			return errors.New("\xff" + strings.Repeat("ä", maxDescription))
 		}
 		b.hub.publish(0, 1)
 		b.start()
 		elapse(time.Minute)
-		if len(b.hub.letters()) != 1 || !utf8.ValidString(b.hub.letters()[0].Properties[propertyDescription].(string)) {
-			t.Errorf("%d dead letters, or one with an invalid text", len(b.hub.letters()))
+		letters := b.hub.letters()
+		if len(letters) != 1 {
+			t.Fatalf("%d dead letters, want 1", len(letters))
+		}
+		if text := letters[0].Properties[propertyDescription].(string); !utf8.ValidString(text) || len(text) < maxDescription/2 {
+			t.Errorf("the description of a dead letter is %.10q", text)
+		}
+		if n := len(letters[0].ID); n == 0 || n > maxLetterID {
+			t.Errorf("the id of a dead letter has %d bytes", n)
 		}
 		equal(t, "stop", b.stop(), nil)
 	})
@@ -481,5 +494,24 @@ func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
 		equal(t, "handled of the partition that was granted late", b.seen("1"), "[0 0]")
 		equal(t, "stop", <-b.ended, nil)
 		equal(t, "stop", next.stop(), nil)
+	})
+}
+
+// A request that gets no answer keeps no other partition from being saved or released.
+func TestAStoreThatHangsForOnePartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 2)
+		b.Store = &brokenStore{CheckpointStore: b.store, hangs: "0"}
+		b.start()
+		for range 10 {
+			b.hub.publish(0, 1)
+			b.hub.publish(1, 1)
+			elapse(time.Minute)
+		}
+		if n := b.saved("1"); n < 5 {
+			t.Errorf("the checkpoint of the other partition is %d, want 5 at least", n)
+		}
+		b.cancel()
+		<-b.ended
 	})
 }

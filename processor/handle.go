@@ -4,6 +4,8 @@ package processor
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -235,7 +237,18 @@ const (
 
 	reasonFailed   = "HandlerFailed"
 	maxDescription = 4096 // bytes
+	maxLetterID    = 128  // as the broker has it
 )
+
+// letterID returns the message id of a dead letter, by which duplicate detection sees a
+// repetition. The key of a hub with a long name is too long for one.
+func letterID(key string) string {
+	if len(key) <= maxLetterID {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
 
 // deadLetter sends an event to the dead letter queue. It returns false if there is none,
 // or if it does not take the event.
@@ -257,7 +270,7 @@ func (p *pump) deadLetter(e *client.Received, why error) bool {
 	if m.ID != "" {
 		m.Properties[propertyID] = m.ID
 	}
-	m.ID = p.partition.Key(e) // so that duplicate detection sees a repetition
+	m.ID = letterID(p.partition.Key(e))
 	m.TTL, m.ScheduleAt = 0, time.Time{}
 	ctx, cancel := context.WithTimeout(p.ctx, p.run.settings.coolDown)
 	defer cancel()

@@ -21,6 +21,9 @@ const (
 	// reportEvery is the time from one report to the next. The broker takes an instance for
 	// dead that is silent for ten seconds.
 	reportEvery = 3 * time.Second
+	// requestTimeout bounds each request of a checkpoint or release: one that hangs must not
+	// keep those after it.
+	requestTimeout = 30 * time.Second
 )
 
 // run is a processor while it runs. The fields below pumps belong to loop.
@@ -240,17 +243,19 @@ func (r *run) refuse(g grant) {
 		if stopping { // what is released before that comes back
 			<-r.left
 		}
-		r.insist(r.life, "release partition "+g.partition, func() error {
-			return r.fleet.release(r.life, g, r.settings.coolDown)
+		r.insist(r.life, "release partition "+g.partition, func(ctx context.Context) error {
+			return r.fleet.release(ctx, g, r.settings.coolDown)
 		})
 	})
 }
 
 // insist tries until it succeeds. It returns false if the partition is another's, if ctx
 // ends, or if the stop has begun and there is no hope.
-func (r *run) insist(ctx context.Context, doing string, try func() error) bool {
+func (r *run) insist(ctx context.Context, doing string, try func(context.Context) error) bool {
 	for failures := 1; ; failures++ {
-		err := try()
+		one, cancel := context.WithTimeout(ctx, requestTimeout)
+		err := try(one)
+		cancel()
 		switch {
 		case err == nil:
 			return true

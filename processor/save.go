@@ -31,7 +31,9 @@ func (r *run) saveAll() {
 	if len(marks) == 0 {
 		return
 	}
-	errs, err := r.fleet.checkpoint(r.life, marks)
+	ctx, cancel := context.WithTimeout(r.life, requestTimeout)
+	defer cancel()
+	errs, err := r.fleet.checkpoint(ctx, marks)
 	for i, p := range busy {
 		if err != nil {
 			p.saved(marks[i].seqNo, err)

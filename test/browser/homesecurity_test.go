@@ -82,6 +82,8 @@ func resident(t *testing.T, browser *chromium, d *demo) {
 		t.Errorf("a reading was on the page after %d ms, want %d at most", took, most)
 	}
 	p.wait("document.getElementById('alarm').textContent.includes('radon: alert')")
+	p.wait("document.getElementById('log').textContent.includes('radon: alert')")
+	p.wait("document.getElementById('spoken').textContent !== ''")
 }
 
 // connectionLost ends the web server of a page and starts it again.
