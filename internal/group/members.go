@@ -42,7 +42,7 @@ func (s *Groups) Join(now time.Time, name string, as Member, out *machine.Effect
 		m = g.setMember(as, s.stamp(now), false)
 		m.write(out)
 	case m.Run != as.Run:
-		m.Member, m.since, m.leaving = as, s.stamp(now), false
+		m.Member, m.since, m.leaving, m.connected = as, s.stamp(now), false, true
 		m.write(out)
 		s.restarted(now, m, out)
 	case m.Member != as:
@@ -239,13 +239,21 @@ func (s *Groups) excuse(now time.Time) {
 	}
 }
 
-// Tick does what time has made due.
+// tickBytes is after how many bytes of records a Tick leaves the other groups to the next:
+// what it writes is one group of the journal.
+const tickBytes = 256 << 10
+
+// Tick does what time has made due. If that is much, some of it stays due.
 func (s *Groups) Tick(now time.Time, out *machine.Effects) {
 	if !s.due.IsZero() && now.Sub(s.due) > stalled {
 		s.excuse(now)
 	}
-	for _, g := range s.list {
-		s.tick(now, g, out)
+	before := out.Size()
+	for i, g := range s.list {
+		if s.tick(now, g, out); out.Size()-before > tickBytes && i+1 < len(s.list) {
+			s.due = now
+			return
+		}
 	}
 	s.restore.fresh, s.due = false, time.Time{}
 	for _, g := range s.list {
@@ -283,7 +291,7 @@ func (s *Groups) scheduleGroup(now time.Time, g *group) {
 		s.at(g.balanceAt)
 	}
 	if len(g.members) > 1 {
-		if g.loadsAt.IsZero() {
+		if g.loadsAt.IsZero() || now.Sub(g.loadsAt) > stalled { // there was nobody to compare with
 			g.loadsAt = now.Add(loadsEvery)
 		}
 		s.at(g.loadsAt)

@@ -188,3 +188,61 @@ func TestACoolDownKeepsNoRequest(t *testing.T) {
 		t.Error("the request is kept")
 	}
 }
+
+// A process that was restarted counts as there when what it had is given out again.
+func TestARestartedMemberKeepsWhatWasToMoveToOneThatIsGone(t *testing.T) {
+	r := newRig(t, 4)
+	r.join("a", "b")
+	r.pass(joinWindow)
+	r.must(r.Join(r.now, grp, Member{ID: "c", Run: "1", Keep: time.Hour}, &r.out))
+	r.pass(joinWindow)
+	r.owns("a: 0@1 1@1, b: 2@1 3@1!, c:")
+	r.Gone(r.now, grp, "c")
+	r.Gone(r.now, grp, "b")
+	r.must(r.Join(r.now, grp, Member{ID: "b", Run: "2"}, &r.out))
+	r.pass(joinWindow)
+	r.owns("a: 0@1 1@1, b: 2@2 3@2, c:")
+}
+
+// Whatever a tick does, it does not write more at once than fits into a group of the journal.
+func TestATickIsBounded(t *testing.T) {
+	r := newRig(t, maxPartitions/16)
+	const groups = 20
+	id := strings.Repeat("x", maxName)
+	for n := range groups {
+		r.must(r.Join(r.now, fmt.Sprint("group", n), Member{ID: id, Run: "1"}, &r.out))
+	}
+	r.now = r.now.Add(joinWindow)
+	ticks := 0
+	for at, ok := r.NextDeadline(); ok && !at.After(r.now); at, ok = r.NextDeadline() {
+		if ticks++; ticks > groups+1 {
+			t.Fatal("it does not come to an end")
+		}
+		before := r.out.Size()
+		r.Tick(r.now, &r.out)
+		if n := r.out.Size() - before; n > 1<<20 {
+			t.Fatalf("one tick writes %d bytes", n)
+		}
+	}
+	r.hear()
+	for n := range groups {
+		if owner, _ := r.Owner(fmt.Sprint("group", n), r.partitions-1); owner != id {
+			t.Fatalf("group %d has not had its turn", n)
+		}
+	}
+}
+
+// A group that had one member for a while does not look as if the broker had not run when
+// another joins: that would excuse those who are silent.
+func TestAnOldComparisonIsNoStall(t *testing.T) {
+	r := newRig(t, 1)
+	r.join("a", "b")
+	r.pass(joinWindow)
+	r.Gone(r.now, grp, "b")
+	r.pass(5 * time.Minute)
+	r.join("b")
+	r.must(r.Pause(r.now, grp, 0, time.Time{}, &r.out))
+	if r.due.Before(r.now) {
+		t.Errorf("due %v ago", r.now.Sub(r.due))
+	}
+}
