@@ -50,6 +50,7 @@ func (s *Groups) Join(now time.Time, name string, as Member, out *machine.Effect
 		m.write(out)
 	}
 	m.connected, m.heard, m.until = true, now, now.Add(silence)
+	s.version = max(s.version, uint64(max(now.UnixMilli(), 0))) // above those of the life before
 	s.at(m.until)
 	s.tell(m)
 	s.balanceSoon(now, g)

@@ -246,3 +246,24 @@ func TestAnOldComparisonIsNoStall(t *testing.T) {
 		t.Errorf("due %v ago", r.now.Sub(r.due))
 	}
 }
+
+// Versions rise over a restart, also if nothing was stored since the first of many.
+func TestVersionsRiseOverARestart(t *testing.T) {
+	r := newRig(t, 2)
+	r.join("a", "b")
+	r.pass(joinWindow)
+	for n := range 20 {
+		r.SetPartitions(r.now, 3+n)
+		r.hear()
+	}
+	before := r.has["a"].Version
+	again := &rig{T: t, Groups: New(), now: r.now.Add(time.Second), has: map[string]Assignment{}, ends: map[string]error{}}
+	for _, rec := range r.out.Records() {
+		r.must(again.Replay(rec, &again.out))
+	}
+	again.SetPartitions(again.now, 22)
+	again.join("a")
+	if now := again.has["a"].Version; now <= before {
+		t.Errorf("version %d after %d", now, before)
+	}
+}
