@@ -5,7 +5,9 @@ package broker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
@@ -172,7 +174,9 @@ func (b *Broker) GroupInfo(ctx context.Context, addr string) (GroupInfo, error) 
 // CreateConsumerGroup adds a consumer group to an event hub. It begins empty: a crash may
 // have left the state of one that was deleted.
 func (b *Broker) CreateConsumerGroup(ctx context.Context, hub string, g entity.ConsumerGroup) (entity.ConsumerGroup, error) {
-	b.forgetGroups(ctx, hub, []entity.ConsumerGroup{g})
+	if err := b.forgetGroups(ctx, hub, []entity.ConsumerGroup{g}); err != nil {
+		return entity.ConsumerGroup{}, err
+	}
 	return b.Catalog.CreateConsumerGroup(ctx, hub, g)
 }
 
@@ -182,40 +186,57 @@ func (b *Broker) DeleteConsumerGroup(ctx context.Context, hub, name string) erro
 	if err := b.Catalog.DeleteConsumerGroup(ctx, hub, name); err != nil {
 		return err
 	}
-	b.forgetGroups(context.WithoutCancel(ctx), hub, []entity.ConsumerGroup{{Name: name}})
+	b.forgetLater(ctx, hub, []entity.ConsumerGroup{{Name: name}})
 	return nil
 }
 
 // UpdateHub changes an event hub; see catalog.Catalog.UpdateHub.
 func (b *Broker) UpdateHub(ctx context.Context, h entity.Hub) (entity.Hub, error) {
 	name := h.Name
-	before, _ := b.ConsumerGroups(name)         // without the hub there is nothing to forget
-	b.forgetGroups(ctx, name, h.ConsumerGroups) // those that are new begin empty
+	before, _ := b.ConsumerGroups(name)                                 // without the hub there is nothing to forget
+	if err := b.forgetGroups(ctx, name, h.ConsumerGroups); err != nil { // those that are new begin empty
+		return entity.Hub{}, err
+	}
 	h, err := b.Catalog.UpdateHub(ctx, h)
-	b.forgetGroups(context.WithoutCancel(ctx), name, before)
+	b.forgetLater(ctx, name, before)
 	return h, err
 }
 
-// forgetGroups has a hub forget those of some groups that are not in the catalog. What it
-// cannot do now is done before a group of that name is created.
-func (b *Broker) forgetGroups(ctx context.Context, name string, groups []entity.ConsumerGroup) {
+// forgetLater is forgetGroups after they were deleted. What the hub cannot do now is done
+// before a group of that name is created.
+func (b *Broker) forgetLater(ctx context.Context, name string, groups []entity.ConsumerGroup) {
+	if err := b.forgetGroups(context.WithoutCancel(ctx), name, groups); err != nil {
+		b.log.Warn("state of deleted consumer groups is kept", "entity", name, "err", err)
+	}
+}
+
+// forgetGroups has a hub forget those of some groups that are not in the catalog.
+func (b *Broker) forgetGroups(ctx context.Context, name string, groups []entity.ConsumerGroup) error {
 	if b.logs == nil {
-		return
+		return nil
+	}
+	groups = slices.DeleteFunc(slices.Clone(groups), func(g entity.ConsumerGroup) bool {
+		_, err := b.ConsumerGroup(name, g.Name)
+		return err == nil
+	})
+	if len(groups) == 0 {
+		return nil
 	}
 	h, err := b.hub(name)
-	if err != nil {
-		return // there is none, or it cannot be reached
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return err
+	case err != nil:
+		return nil // there is no such hub, which the catalog says better
 	}
 	ctx, cancel := context.WithTimeout(ctx, forgetWithin)
 	defer cancel()
 	for _, g := range groups {
-		if _, err := b.ConsumerGroup(h.n.Path, g.Name); err == nil {
-			continue
-		}
 		if err := h.on.ForgetGroup(ctx, entity.Key(g.Name)); err != nil {
-			b.log.Warn("state of a deleted consumer group is kept", "entity", h.n.Path, "group", g.Name, "err", err)
+			return fmt.Errorf("consumer group %q of %q: %w", g.Name, h.n.Path, catalog.Translate(err))
 		}
 	}
+	return nil
 }
 
 // forgetWithin is how long a change of groups waits for the hub.

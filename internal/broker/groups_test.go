@@ -118,3 +118,30 @@ func TestGroupAddresses(t *testing.T) {
 		t.Errorf("a hub that is disabled: %v", err)
 	}
 }
+
+// A group is not created while the state of one before it may be there: its checkpoints
+// would have events left out.
+func TestAGroupBeginsEmptyOrNotAtAll(t *testing.T) {
+	b, ctx := brokertest.Start(t), t.Context()
+	if _, err := b.CreateHub(ctx, entity.Hub{Name: "events", PartitionCount: 1}); err != nil {
+		t.Fatal(err)
+	}
+	group := entity.ConsumerGroup{Name: "g"}
+	restore := b.LoseHubs()
+	if _, err := b.CreateConsumerGroup(ctx, "events", group); !errors.Is(err, broker.ErrUnavailable) {
+		t.Errorf("create: %v", err)
+	}
+	if _, err := b.UpdateHub(ctx, entity.Hub{Name: "events", PartitionCount: 1, ConsumerGroups: []entity.ConsumerGroup{group}}); !errors.Is(err, broker.ErrUnavailable) {
+		t.Errorf("update: %v", err)
+	}
+	if _, err := b.ConsumerGroup("events", "g"); err == nil {
+		t.Error("it was created")
+	}
+	restore()
+	if _, err := b.CreateConsumerGroup(ctx, "events", group); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.CreateConsumerGroup(ctx, "none", group); !errors.Is(err, broker.ErrNotFound) {
+		t.Errorf("of a hub that there is not: %v", err)
+	}
+}
