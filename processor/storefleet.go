@@ -32,6 +32,8 @@ type storeFleet struct {
 	seen    map[string]sighting // guarded by sem
 	hub     int
 	rounds  int
+	good    time.Time     // when the store answered last; owned by next
+	back    time.Time     // when it answered again after a long time; owned by next
 	wakeup  chan struct{} // capacity 1: look sooner
 }
 
@@ -78,6 +80,15 @@ func (f *storeFleet) next(ctx context.Context) (view, error) {
 	return f.view(), nil
 }
 
+// answered notes that the store has answered, and whether it was silent for long before.
+func (f *storeFleet) answered() {
+	now := time.Now()
+	if !f.good.IsZero() && now.Sub(f.good) > f.run.settings.expiry/2 {
+		f.back = now
+	}
+	f.good = now
+}
+
 func (f *storeFleet) view() view {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,6 +121,7 @@ func (f *storeFleet) round(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list ownership: %w", err)
 	}
+	f.answered()
 	t := f.table(partitions, records, now)
 	claims := t.claims(f.run.processor.Strategy)
 	won, err := f.store.ClaimOwnership(ctx, claims)
@@ -166,6 +178,9 @@ func (f *storeFleet) table(partitions []string, records []Ownership, now time.Ti
 // expired reports whether nobody has renewed a record for too long. Its time and now are by
 // the store's clock. A store without one is watched: what does not change is not renewed.
 func (f *storeFleet) expired(r Ownership, now time.Time) bool {
+	if !f.back.IsZero() && time.Since(f.back) < f.run.settings.expiry {
+		return false // perhaps nobody could renew it
+	}
 	if !now.IsZero() && !r.Modified.IsZero() {
 		return now.Sub(r.Modified) > f.run.settings.expiry
 	}

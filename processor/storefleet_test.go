@@ -197,6 +197,7 @@ func TestAStoreThatIsDownForAMinuteIsSurvived(t *testing.T) {
 			t.Errorf("%d events were handled, want %d: handlers go on without the store", handled, want)
 		}
 		b.run(2 * time.Minute)
+		equal(t, "moves when it is back", b.moves(), 0)
 		equal(t, "partitions of each", b.counts(), []int{3, 3})
 		for _, i := range b.all {
 			for _, p := range i.Status().Partitions {
