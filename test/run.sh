@@ -123,11 +123,11 @@ own_runner() {
 # Packages that have no goroutine and may not import sync, context or net, which
 # internal/archtest checks: the race detector has nothing to find in them. Their callers
 # are tested with it. archtest only reads sources.
-pure=(./internal/queue/... ./internal/stream ./internal/filter/... ./internal/policy/... ./internal/objective ./internal/ordering ./internal/archtest)
+pure=(./internal/queue/... ./internal/stream ./internal/group ./internal/filter/... ./internal/policy/... ./internal/objective ./internal/ordering ./internal/archtest)
 
 # Packages with files named *_race_test.go: with the race detector their tests play
 # fewer rounds.
-shortened=(./internal/journal/... ./internal/engine ./internal/queueserver ./internal/servicebus ./internal/sim)
+shortened=(./internal/journal/... ./internal/engine ./internal/queueserver ./internal/servicebus ./internal/sim ./internal/sim/groups)
 
 run_suite() {
 	local suite=$1 dir=test/$1 started=$SECONDS

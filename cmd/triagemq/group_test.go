@@ -55,15 +55,15 @@ func TestGroupCommands(t *testing.T) {
 	c.shows([]string{
 		"group clicks/g\n", "  members        1\n", "  readers        0\n",
 		"MEMBER  NAME   STATE      PARTITIONS  SINCE", "\nweb-1   first  connected           2  <a time",
-		"\n        1  owned  web-1      1           0        -              2  <a time",
-		"CHANGED ", "web-1",
+		"\n        1  owned  first      1           0        0              2  <a time",
+		"CHANGED ", "        1        first  free",
 	}, "group", "show", "clicks", "g")
-	c.shows([]string{"        1  owned  web-1              2 "}, "group", "lag", "clicks", "g")
+	c.shows([]string{"        1  owned  first              2 "}, "group", "lag", "clicks", "g")
 	c.shows([]string{`"checkpoint": 0`, `"owner": "web-1"`}, "group", "lag", "clicks", "g", "--json")
 	c.want("Set partition 1 of group clicks/g to -1h.\n", "group", "rewind", "clicks", "g", "--partition", "1", "--to", "-1h")
 	c.shows([]string{"beginning"}, "group", "show", "clicks", "g")
 	c.want("Set all partitions of group clicks/g to latest.\n", "group", "rewind", "clicks", "g", "--all", "--to", "latest")
-	c.shows([]string{"        1  owned  web-1              0 "}, "group", "lag", "clicks", "g")
+	c.shows([]string{"        1  owned  first              0 "}, "group", "lag", "clicks", "g")
 	c.want("Paused partition 0 of group clicks/g for 1h.\n", "group", "pause", "clicks", "g", "--partition", "0", "--for", "1h")
 	c.want("Paused all partitions of group clicks/g until they are resumed.\n", "group", "pause", "clicks", "g", "--all")
 	c.want("Resumed all partitions of group clicks/g.\n", "group", "resume", "clicks", "g", "--all")
