@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,8 @@ func TestStrictServesHighFirst(t *testing.T) {
 
 func TestSeparatePoolsDoNotWaitForEachOther(t *testing.T) {
 	got, pools := order(t, "separate")
-	if got[len(got)-1] != "high 6" {
+	// Those before it in its pool may end after it: the pool has three slots.
+	if slices.Index(got, "high 6") < slices.Index(got, "low 2") {
 		t.Errorf("%v: the last high message waits for the low ones", got)
 	}
 	for i, body := range got {
