@@ -37,6 +37,9 @@ func hubStore(t *testing.T, dir string) (log string) {
 			t.Fatal(err)
 		}
 	}
+	if err := b.SetGroupCheckpoint(t.Context(), "clicks/ConsumerGroups/$Default", broker.Checkpoint{SeqNo: 1}); err != nil {
+		t.Fatal(err)
+	}
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +58,7 @@ func TestJournalCommandsKnowHubs(t *testing.T) {
 		t.Errorf("verify: %d\n%s%s", code, out, errs)
 	}
 	out, errs, code = journalRun(t, dir, "dump", "--hub", log)
-	for _, want := range []string{"new partition", "partition 0: 2 from event 2 on", "body"} {
+	for _, want := range []string{"new partition", "partition 0: 2 from event 2 on", "body", "new coordinator", "groups created", "group $default: partition 0"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("dump: %d, want %q in\n%s%s", code, want, out, errs)
 		}
