@@ -3,8 +3,9 @@
 package processor
 
 import (
-	"math/rand/v2"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/backoff"
 )
 
 // CheckpointPolicy says when the position in a partition is saved. The zero value is
@@ -42,19 +43,5 @@ func ByHand() CheckpointPolicy { return CheckpointPolicy{kind: byHand} }
 // Backoff waits from first to most, twice as long each time, with jitter of a quarter. It
 // is a value for [Processor].Retry.
 func Backoff(first, most time.Duration) func(failures int) time.Duration {
-	return func(failures int) time.Duration {
-		wait := first
-		for range failures - 1 {
-			if wait >= most/2 {
-				wait = most
-				break
-			}
-			wait *= 2
-		}
-		wait = min(wait, most)
-		if quarter := wait / 4; quarter > 0 {
-			wait -= rand.N(quarter)
-		}
-		return wait
-	}
+	return backoff.Exponential(first, most)
 }

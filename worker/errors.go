@@ -4,8 +4,9 @@ package worker
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/backoff"
 )
 
 // decision is an error by which a handler says what becomes of the message.
@@ -56,21 +57,7 @@ func Constant(d time.Duration) Backoff { return func(int) time.Duration { return
 
 // Exponential waits from first to most, twice as long each time, with jitter of a quarter.
 func Exponential(first, most time.Duration) Backoff {
-	return func(failures int) time.Duration {
-		wait := first
-		for range failures - 1 {
-			if wait >= most/2 {
-				wait = most
-				break
-			}
-			wait *= 2
-		}
-		wait = min(wait, most)
-		if quarter := wait / 4; quarter > 0 {
-			wait -= rand.N(quarter)
-		}
-		return wait
-	}
+	return backoff.Exponential(first, most)
 }
 
 // asDecision returns the decision in err, or nil.

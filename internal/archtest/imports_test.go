@@ -175,12 +175,13 @@ var pkgRules = map[string]pkgRule{
 	"cli/host":       {may: []string{"cli", "server", "server/credentials", "config", "entity", "access", "policy", "journal", "journal/wal/repair", "vfs", "load"}},
 	"client":         {may: []string{"address", "amqp/*", "message", "notify", "sas"}}, // message for events as they are stored
 	"client/admin":   {may: []string{"client", "address", "sas", "entity"}},            // entity for the text of durations and values
-	"worker":         {may: []string{"client", "worker/*", "window", "autoscale", "amqp/names"}},
+	"worker":         {may: []string{"client", "worker/*", "backoff", "window", "autoscale", "amqp/names"}},
 	"worker/program": {may: []string{"client", "worker"}},
 	"tracing":        {may: []string{"client", "worker"}},
+	"backoff":        {},
 	"window":         {},
 	"autoscale":      {never: pure},
-	"processor":      {may: []string{"client", "processor"}},
+	"processor":      {may: []string{"backoff", "client", "processor"}},
 	"triagetest":     {may: []string{"server", "config", "vfs", "client", "entity"}},
 	"web":            {},
 	"api":            {},
