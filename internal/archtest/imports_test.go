@@ -75,9 +75,9 @@ var pkgRules = map[string]pkgRule{
 	"access":           {may: []string{"entity", "limits", "sas"}},
 	"engine":           {may: []string{"engine/retention", "machine", "journal", "clock", "notify"}, never: []string{"net", "os"}},
 	"engine/retention": {may: []string{"machine", "journal"}, never: pure},
-	"queueserver":      {may: []string{"queueserver/*", "engine", "machine", "queue", "stream", "objective", "message", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"queueserver":      {may: []string{"queueserver/*", "engine", "machine", "queue", "stream", "objective", "message", "journal", "clock", "budget", "invariant", "notify"}, never: []string{"net", "os"}},
 
-	"streamserver": {may: []string{"engine", "machine", "stream", "stream/*", "group", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"streamserver": {may: []string{"engine", "machine", "stream", "stream/*", "group", "journal", "clock", "budget", "invariant", "notify"}, never: []string{"net", "os"}},
 	// The logs of hubs know both the journal on disk and the hub on it.
 	"hubs": {may: []string{"streamserver", "journal", "journal/wal", "vfs"}, never: []string{"net", "os"}},
 
@@ -88,12 +88,12 @@ var pkgRules = map[string]pkgRule{
 
 	"monitor": {may: []string{"queueserver", "queue", "policy", "policy/admission", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"broker/*", "queueserver", "streamserver", "queue", "stream", "group", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify", "pools"},
+		may:   []string{"broker/*", "queueserver", "streamserver", "queue", "stream", "group", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "budget", "limits", "notify", "pools"},
 		never: []string{"net", "os"},
 	},
 
 	"broker/catalog": {
-		may:   []string{"broker/catalog/*", "queueserver", "streamserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
+		may:   []string{"broker/catalog/*", "queueserver", "streamserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "budget", "limits"},
 		never: []string{"net", "os"},
 	},
 

@@ -33,13 +33,19 @@ const (
 //	├─ known            one account for each key, with up to half of the process
 //	│   └─ key          and below it one for each connection, with up to half of that
 //	└─ unsynced         messages that are not on disk yet
+//	stored              what clients have made durable: a tree of its own
 //
 // Unsynced messages count as part of the process, but do not wait for memory of
 // others. They end by themselves, and a connection that waits for them is not
 // read from, so it could not free memory. So the process may exceed its limit
 // by the unsynced messages.
+//
+// Stored state stays when its connection has gone, and is there again after a
+// restart. So it is not charged to a connection, and does not take the memory of
+// connections: it has a limit of its own, and what exceeds it is refused.
 type Process struct {
 	all, unauthenticated, known, unsynced *Account
+	stored                                *Account // the root of a second tree
 
 	mu   sync.Mutex
 	keys map[string]*key // of connections that are there; guarded by mu
@@ -55,6 +61,7 @@ type key struct {
 type Limits struct {
 	Process  int64 // in all; zero is half of what Memory says
 	Unsynced int64 // of that, for messages that are not on disk yet; zero is UnsyncedLimit
+	Stored   int64 // besides that, for stored state; zero is a quarter of what Memory says
 }
 
 // NewProcess returns the tree of a process. Unauthenticated connections have at
@@ -70,15 +77,28 @@ func NewProcess(l Limits) *Process {
 		unauthenticated: all.Child(min(AllUnauthenticatedLimit, limit/4)),
 		known:           all.Child(limit),
 		unsynced:        unsynced,
+		stored:          New(cmp.Or(l.Stored, Memory()/4, unknownMemory/2)),
 		keys:            map[string]*key{},
 	}
 }
 
 // Unlimited returns a tree that limits only unsynced messages, for tests.
-func Unlimited() *Process { return NewProcess(Limits{Process: math.MaxInt64 / 4}) }
+func Unlimited() *Process {
+	return NewProcess(Limits{Process: math.MaxInt64 / 4, Stored: math.MaxInt64 / 4})
+}
+
+// NoLimit returns an account that accepts everything.
+func NoLimit() *Account { return New(math.MaxInt64 / 4) }
 
 // Unsynced returns the account of the messages that are not on disk yet.
 func (p *Process) Unsynced() *Account { return p.unsynced }
+
+// Stored returns the account of what clients have made durable and the process
+// keeps in memory: definitions, consumer groups, the index of the messages. A
+// request that adds to it takes memory with [Account.TryTake] before anything is
+// written, and is refused as by a full queue if there is none. Recovery takes it
+// with [Account.Charge]: a start with more than the present limit works.
+func (p *Process) Stored() *Account { return p.stored }
 
 // Unauthenticated returns the account of all connections that have not logged in.
 func (p *Process) Unauthenticated() *Account { return p.unauthenticated }

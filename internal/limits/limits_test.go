@@ -23,7 +23,7 @@ func TestGuideListsEveryLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(raw)
+	text, _, _ := strings.Cut(string(raw), "## What a peer can make the broker hold") // a table of its own
 	rows := 0
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| limit") && !strings.HasPrefix(line, "| ---") {

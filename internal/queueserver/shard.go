@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
@@ -70,9 +71,15 @@ type Options struct {
 	// Monotonic is the clock by which a lease of the journal ends; default
 	// time.Now.
 	Monotonic func() time.Time
+	// Stored is charged for what the shard keeps in memory of what clients have
+	// made durable; nil is no limit. All shards of a broker share one.
+	Stored *budget.Account
 }
 
 func (o Options) withDefaults() Options {
+	if o.Stored == nil {
+		o.Stored = budget.NoLimit()
+	}
 	o.CacheBytes = cmp.Or(o.CacheBytes, 64<<20)
 	o.DispatchStep = cmp.Or(o.DispatchStep, 1024)
 	o.VisitStep = cmp.Or(o.VisitStep, 1000)

@@ -165,10 +165,10 @@ func (c Config) shard() queueserver.Options {
 }
 
 // hubs are the settings of the logs of event hubs.
-func (c Config) hubs(shared *clock.Clock, log *slog.Logger) hubs.Options {
+func (c Config) hubs(shared *clock.Clock, stored *budget.Account, log *slog.Logger) hubs.Options {
 	return hubs.Options{
 		Journal: c.wal(),
-		Hub:     streamserver.Options{Clock: shared},
+		Hub:     streamserver.Options{Clock: shared, Stored: stored},
 		Wrap: func(name string, j journal.Journal) journal.Journal {
 			return &disk{Journal: j, log: log.With("file", name)}
 		},

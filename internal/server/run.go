@@ -128,14 +128,15 @@ func (b *built) close() error {
 func (b *built) build(ctx context.Context) (err error) {
 	cfg, j, log := b.cfg, b.wal, b.log
 	// A store keeps at least the shards it was made with, whatever the machine.
+	memory := cfg.memory(log)
 	opts := cfg.shard()
-	opts.Clock, opts.NewMonitor = clock.New(nil), monitor.New(log)
+	opts.Clock, opts.NewMonitor, opts.Stored = clock.New(nil), monitor.New(log), memory.Stored()
 	b.clock = opts.Clock
 	b.shards, err = openShards(ctx, &disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts, log)
 	if err != nil {
 		return err
 	}
-	b.hubs = hubs.New(cfg.FS, cfg.hubs(b.clock, log), log)
+	b.hubs = hubs.New(cfg.FS, cfg.hubs(b.clock, memory.Stored(), log), log)
 	if b.broker, err = broker.Open(b.shards, b.hubs, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
 	}
@@ -156,7 +157,6 @@ func (b *built) build(ctx context.Context) (err error) {
 	keeper := access.NewRuleAuthority(b.keys.all(), entityRules(b.broker))
 	b.keys.keeper = keeper
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
-	memory := cfg.memory(log)
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
 	service := azure.New(b.broker, memory, log, servicebus.New(b.broker), eventhubs.New(b.broker))
 	keeper.OnChange(service.Review)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
@@ -55,6 +56,9 @@ type Options struct {
 	// OnDamage is called once for events that cannot be read any more, from any
 	// goroutine; nil is none.
 	OnDamage func(Damage)
+	// Stored is charged for what the hub keeps in memory of what clients have made
+	// durable; nil is no limit. All hubs of a broker share one.
+	Stored *budget.Account
 }
 
 func (o Options) engine() engine.Options {
@@ -76,6 +80,8 @@ type Hub struct {
 	tx  *engine.Tx
 	eff machine.Effects
 	set Settings // those in force; there may be more partitions
+	// stored is charged for what clients have made durable and memory keeps.
+	stored *budget.Account
 
 	partitions []*partition
 	missing    bool         // some of the partitions that are wanted are not there
@@ -98,7 +104,10 @@ func Open(ctx context.Context, j journal.Journal, shard journal.Shard, set Setti
 	if err := set.check(); err != nil {
 		return nil, err
 	}
-	h := &Hub{set: set, damages: damages{report: opts.OnDamage}}
+	if opts.Stored == nil {
+		opts.Stored = budget.NoLimit()
+	}
+	h := &Hub{set: set, stored: opts.Stored, damages: damages{report: opts.OnDamage}}
 	_, err := engine.Open(ctx, j, []journal.Shard{shard}, opts.engine(), func(e *engine.Engine, tx *engine.Tx) engine.Host {
 		h.Engine, h.tx = e, tx
 		return (*host)(h)

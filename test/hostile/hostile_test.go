@@ -115,49 +115,55 @@ type arena struct {
 // sceneTime bounds one scene.
 const sceneTime = 2 * time.Minute
 
+// attack is a scene with its name.
+type attack struct {
+	name string
+	play func(*scene)
+}
+
+// firstRound is the scenes of the list "Hardening the doors", by their numbers there.
+var firstRound = []attack{
+	{"01_long_group_ids", longGroupIDs},
+	{"01_long_fair_keys", longFairKeys},
+	{"01_long_session_ids", longSessionIDs},
+	{"02_batch_times_subscriptions", batchTimesSubscriptions},
+	{"03_rules_with_long_labels", rulesWithLongLabels},
+	{"04_peek_of_wide_arrays", peekOfWideArrays},
+	{"05_attaches_with_wide_arrays", attachesWithWideArrays},
+	{"06_actions_that_double", actionsThatDouble},
+	{"07_withheld_bodies", withheldBodies},
+	{"07_bodies_held_open", bodiesHeldOpen},
+	{"07_answers_not_read", answersNotRead},
+	{"08_strangers_lock_out", unauthenticatedLockOut},
+	{"09_slow_receivers", slowReceivers},
+	{"22_readers_that_do_not_read", readersThatDoNotRead},
+	{"22_batches_of_nothing", batchesOfNothing},
+	{"10_revoked_keys", revokedKeys},
+	{"11_key_of_another_entity", keyOfAnotherEntity},
+	{"12_unfinished_tokens", unfinishedTokens},
+	{"12_unfinished_transfers", unfinishedTransfers},
+	{"12_temporary_nodes", temporaryNodes},
+	{"12_replies_without_credit", repliesWithoutCredit},
+	{"12_large_properties", largeProperties},
+	{"13_one_disposition_of_many", oneDispositionOfMany},
+	{"14_links_after_expiry", linksAfterExpiry},
+	{"15_session_of_another", foreignSession},
+	{"16_strangers_hold_little", unauthenticatedHoldLittle},
+	{"17_browsers", browsers},
+	{"18_credit_underflow", creditUnderflow},
+	{"19_sets_after_expiry", setAfterExpiry},
+	{"20_webhooks", webhooks},
+	{"21_development_on_a_network", developmentOnANetwork},
+	{"m_small_frames", smallFrames},
+	{"m_relay_to_management", relayToManagement},
+	{"m_leaving_in_a_request", leavingInARequest},
+}
+
 // TestHostile plays every number of the list against a broker that may use 512 MiB.
 func TestHostile(t *testing.T) {
 	a := &arena{t: t}
 	defer a.close()
-	for _, c := range []struct {
-		name string
-		play func(*scene)
-	}{
-		{"01_long_group_ids", longGroupIDs},
-		{"01_long_fair_keys", longFairKeys},
-		{"01_long_session_ids", longSessionIDs},
-		{"02_batch_times_subscriptions", batchTimesSubscriptions},
-		{"03_rules_with_long_labels", rulesWithLongLabels},
-		{"04_peek_of_wide_arrays", peekOfWideArrays},
-		{"05_attaches_with_wide_arrays", attachesWithWideArrays},
-		{"06_actions_that_double", actionsThatDouble},
-		{"07_withheld_bodies", withheldBodies},
-		{"07_bodies_held_open", bodiesHeldOpen},
-		{"07_answers_not_read", answersNotRead},
-		{"08_strangers_lock_out", unauthenticatedLockOut},
-		{"09_slow_receivers", slowReceivers},
-		{"22_readers_that_do_not_read", readersThatDoNotRead},
-		{"22_batches_of_nothing", batchesOfNothing},
-		{"10_revoked_keys", revokedKeys},
-		{"11_key_of_another_entity", keyOfAnotherEntity},
-		{"12_unfinished_tokens", unfinishedTokens},
-		{"12_unfinished_transfers", unfinishedTransfers},
-		{"12_temporary_nodes", temporaryNodes},
-		{"12_replies_without_credit", repliesWithoutCredit},
-		{"12_large_properties", largeProperties},
-		{"13_one_disposition_of_many", oneDispositionOfMany},
-		{"14_links_after_expiry", linksAfterExpiry},
-		{"15_session_of_another", foreignSession},
-		{"16_strangers_hold_little", unauthenticatedHoldLittle},
-		{"17_browsers", browsers},
-		{"18_credit_underflow", creditUnderflow},
-		{"19_sets_after_expiry", setAfterExpiry},
-		{"20_webhooks", webhooks},
-		{"21_development_on_a_network", developmentOnANetwork},
-		{"m_small_frames", smallFrames},
-		{"m_relay_to_management", relayToManagement},
-		{"m_leaving_in_a_request", leavingInARequest},
-	} {
+	for _, c := range slices.Concat(firstRound, wireScenes, webScenes, coordinationScenes, definitionScenes, waitingScenes) {
 		t.Run(c.name, func(t *testing.T) { a.play(t, c.play) })
 	}
 	quiet, noise := waitsOf(a.quiet), waitsOf(a.noise)
