@@ -135,23 +135,21 @@ func (g *unsettledMap) remove(id uint32) {
 }
 
 // between yields the entries with ids from first to last, which may be removed
-// meanwhile. It looks at what there is, not at every id of a range that a peer
+// meanwhile. Ids are serial numbers [AMQP 2.8.10]: a last before first names none. It
+// takes as many steps as there are entries, however long the range is that a peer
 // made up.
 func (g *unsettledMap) between(first, last uint32) iter.Seq2[uint32, *entry] {
 	return func(yield func(uint32, *entry) bool) {
+		if int32(last-first) < 0 {
+			return
+		}
 		for _, id := range g.oldBetween(first, last) {
 			if !yield(id, g.old[id]) {
 				return
 			}
 		}
-		from, to := g.base, g.next // [from, to)
-		if int32(first-from) > 0 {
-			from = first
-		}
-		if int32(to-1-last) > 0 {
-			to = last + 1
-		}
-		for id := from; int32(to-id) > 0; id++ {
+		id, n := g.overlap(first, last)
+		for ; n > 0; n, id = n-1, id+1 {
 			if id-g.base >= g.next-g.base {
 				continue // everything up to there was removed by the caller
 			}
@@ -160,6 +158,19 @@ func (g *unsettledMap) between(first, last uint32) iter.Seq2[uint32, *entry] {
 			}
 		}
 	}
+}
+
+// overlap returns what the ids from first to last and the ring have in common: the first
+// id of it, and how many there are, which is never more than the ring has.
+func (g *unsettledMap) overlap(first, last uint32) (id, n uint32) {
+	held, span := g.next-g.base, last-first
+	if skip := first - g.base; skip < held {
+		return first, min(held-skip-1, span) + 1
+	}
+	if before := g.base - first; before <= span {
+		return g.base, min(held, span-before+1)
+	}
+	return g.base, 0
 }
 
 // oldBetween returns the ids in old from first to last, in order.

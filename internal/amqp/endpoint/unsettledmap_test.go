@@ -100,3 +100,48 @@ func TestUnsettledMapGrowsWhileMuchIsUnsettled(t *testing.T) {
 		t.Errorf("ring of %d entries for none, want at most %d", len(g.ring), maxRing)
 	}
 }
+
+// A range takes as many steps as there are deliveries, not as it has ids, and one whose
+// end is before its begin names none.
+func TestBetweenLooksAtWhatThereIs(t *testing.T) {
+	for _, c := range []struct {
+		base, held  uint32
+		first, last uint32
+		want        int
+	}{
+		{0, 0, 1 << 20, 1<<31 + 5, 0},
+		{0, 0, 0, 1<<31 - 1, 0},
+		{0, 4, 1 << 20, 1<<31 + 5, 0},
+		{0, 4, 0, 1<<31 - 1, 4},
+		{0, 4, 2, 1<<31 + 1, 2},
+		{0, 4, 1<<31 + 2, 1, 2}, // as far before the first as a range may begin
+		{0, 4, 3, 2, 0},
+		{0, 4, 0, 1 << 31, 0},
+		{0, 4, 4, 3, 0},
+		{^uint32(1), 4, ^uint32(0), 0, 2},
+		{^uint32(1), 4, 1 << 31, 1<<32 - 1, 2},
+		{1 << 31, 4, 1 << 20, 1<<31 + 1, 2},
+		{7, 4, 8, 8, 1},
+	} {
+		g := unsettledMap{base: c.base, next: c.base}
+		l := new(Link)
+		for range c.held {
+			g.put(entry{link: l})
+		}
+		for range 100 { // two thousand million steps each would be noticed
+			n := 0
+			for id := range g.between(c.first, c.last) {
+				if id-c.first > c.last-c.first {
+					t.Fatalf("%+v: it yields %d", c, id)
+				}
+				n++
+			}
+			if n != c.want {
+				t.Fatalf("%+v: %d entries", c, n)
+			}
+		}
+		if _, n := g.overlap(c.first, c.last); n > c.held {
+			t.Errorf("%+v: %d steps", c, n)
+		}
+	}
+}
