@@ -200,6 +200,9 @@ const (
 	// Body is how many bytes the body of a request may have that defines something.
 	// Messages have the limit of their entity.
 	Body = 1 << 20
+	// SmallFrames is how many frames with little or no content a WebSocket may bring at
+	// once, and in each second: pieces of less than 16 bytes, pings.
+	SmallFrames = 1000
 	// BatchByHTTP is how many bytes a batch of messages may have, unless the entity
 	// takes larger messages.
 	BatchByHTTP = 4 << 20

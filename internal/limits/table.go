@@ -88,4 +88,5 @@ var table = []row{
 	{"Header of an HTTP request", Header, Bytes},
 	{"Body of an HTTP request that defines something", Body, Bytes},
 	{"Body of an HTTP request that sends a batch", BatchByHTTP, Bytes},
+	{"Frames of a WebSocket without content, in a second", SmallFrames, Count},
 }

@@ -4,7 +4,10 @@ package server
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,10 +87,25 @@ func (c *handed) SetReadDeadline(at time.Time) error {
 // Read reads, if there is memory for what comes.
 func (c *handed) Read(b []byte) (int, error) {
 	n, err := c.acceptedConn.Read(b)
-	if !c.held.header(b[:n]) {
-		return 0, errNoMemory
+	if status := c.held.header(b[:n]); status != 0 {
+		c.refuseHeader(status)
+		return 0, io.EOF // net/http would answer any other error with 400
 	}
 	return n, err
+}
+
+// refuseHeader answers a request whose header there is no memory for. No handler is at
+// work: headers are read between two of them.
+func (c *handed) refuseHeader(status int) {
+	text := http.StatusText(status)
+	_, err := fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s\n", status, text, text)
+	if err != nil || c.CloseWrite() != nil {
+		return
+	}
+	// Closing a socket that has unread input may take the answer away again.
+	const patience, most = 500 * time.Millisecond, 1 << 20
+	_ = c.acceptedConn.SetReadDeadline(time.Now().Add(patience))
+	_, _ = io.CopyN(io.Discard, c.acceptedConn, most)
 }
 
 // Write writes as long as the peer reads.

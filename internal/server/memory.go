@@ -3,8 +3,8 @@
 package server
 
 import (
-	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 
 	"github.com/triagemq/triagemq/internal/budget"
@@ -55,9 +55,6 @@ const (
 	bodyCost = 2
 )
 
-// errNoMemory ends a connection by HTTP whose header does not fit into its account.
-var errNoMemory = errors.New("server: the header of a request takes more memory than there is for its sender")
-
 // charges is what a connection by HTTP makes the process hold. Its methods may be
 // called from any goroutine: net/http reads the header, and waits for the client to
 // leave, in others than the handler's.
@@ -97,12 +94,20 @@ func (c *charges) leave() {
 	c.member.Leave()
 }
 
-// header charges what was read, if it belongs to the header of a request, and reports
-// whether there was memory for it.
-func (c *charges) header(b []byte) bool {
+// header charges what was read, if it belongs to the header of a request. If there is no
+// memory for it, it returns the status that tells why: the header is longer than its
+// sender may send at all, or others use the memory. Otherwise it returns 0.
+func (c *charges) header(b []byte) (refusal int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.takeForRequest(c.meter.cost(b))
+	cost := c.meter.cost(b)
+	switch {
+	case c.takeForRequest(cost):
+		return 0
+	case connectionCost+c.request+cost > c.member.Limit():
+		return http.StatusRequestHeaderFieldsTooLarge
+	}
+	return http.StatusServiceUnavailable
 }
 
 // body charges n bytes of a body, and reports whether there was memory for them.

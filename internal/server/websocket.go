@@ -26,7 +26,7 @@ func (f *frontend) serveWebSocket(ctx context.Context, w http.ResponseWriter, r 
 	}
 	conn.tunnel.Store(true)
 	conn.held.leave() // AMQP has an account of its own
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	ws, err := websocket.Accept(meteredWriter{w}, r, &websocket.AcceptOptions{
 		Subprotocols:       subprotocols,
 		InsecureSkipVerify: true, // it was verified just now
 		CompressionMode:    websocket.CompressionDisabled,
@@ -36,7 +36,7 @@ func (f *frontend) serveWebSocket(ctx context.Context, w http.ResponseWriter, r 
 		conn.tunnel.Store(false)
 		return
 	}
-	ws.SetReadLimit(-1) // the endpoint bounds frames itself
+	ws.SetReadLimit(-1) // the endpoint bounds what it keeps, and meteredConn how it comes
 	// The stream must outlive ctx: the peer gets the reason why it ends.
 	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
 	defer stream.Close()
