@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // connectionShare is which part of the memory for messages that are not on disk yet one
@@ -209,9 +211,9 @@ func (c *app) Opened(open *frame.Open) error {
 	if version, ok := wire.LookupText(open.Properties, "version"); ok && product != "" {
 		c.client = product + " " + version
 	}
-	c.client, c.opened = cmp.Or(c.client, product, open.ContainerID), true
+	c.client, c.opened = kept(cmp.Or(c.client, product, open.ContainerID)), true
 	c.connected()
-	c.host = cmp.Or(open.Hostname, "localhost")
+	c.host = kept(cmp.Or(open.Hostname, "localhost"))
 	if product == "MSGolangClient" {
 		// Its zero value of a header is written as priority 0, which its user
 		// never asked for.
@@ -219,6 +221,15 @@ func (c *app) Opened(open *frame.Open) error {
 	}
 	c.grants.expectToken()
 	return nil
+}
+
+// kept returns as much of a text of the peer as is kept for texts and lists, in memory of
+// its own.
+func kept(text string) string {
+	if len(text) > limits.ClientText {
+		text = strings.ToValidUTF8(text[:limits.ClientText], "")
+	}
+	return strings.Clone(text)
 }
 
 // Attach finds what the peer wants to be attached to.

@@ -94,8 +94,8 @@ const (
 	// ConsumerGroups is how many consumer groups an event hub may have. The service has
 	// the same limit.
 	ConsumerGroups = 1000
-	// Member is how many bytes the ID, the run or the name of a member of a consumer group
-	// may have.
+	// Member is how many bytes the ID, the run or the name of a member of a consumer group,
+	// or the ID of a process of a pool, may have.
 	Member = 256
 	// AuthorizationRules is how many keys an entity may have. The service has the
 	// same limit.
@@ -170,6 +170,16 @@ const (
 	// Symbols is how many symbols a field of an open or attach may have. Peers send a
 	// handful; a decoded symbol takes more memory than its bytes.
 	Symbols = 64
+	// LinkName is how many bytes the name of a link may have: it is kept with the link and
+	// shown in lists. Clients make names of less than 300 bytes.
+	LinkName = 512
+	// LinkAddress is how many bytes an address of a link, or the reply-to of a request,
+	// may have: the longest path of an entity, with the host in front of it.
+	LinkAddress = 2 << 10
+	// ClientText is how many bytes are kept of what a client says about itself: its
+	// container id or product, the host that it connects to, the host and the state of a
+	// process of a pool.
+	ClientText = 256
 	// RefusedLinks is how many refused links, whose detach the peer has not
 	// answered yet, a connection may have beyond its limit of links.
 	RefusedLinks = 64

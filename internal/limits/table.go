@@ -50,7 +50,7 @@ var table = []row{
 	{"Event hubs", Hubs, Count},
 	{"Partitions of an event hub", Partitions, Count},
 	{"Consumer groups of an event hub", ConsumerGroups, Count},
-	{"Bytes of the ID, run or name of a member of a consumer group", Member, Count},
+	{"Bytes of the ID, run or name of a member of a consumer group, of the ID of a process of a pool", Member, Count},
 	{"Keys of an entity", AuthorizationRules, Count},
 	{"Name of a key, a key", KeyText, Characters},
 
@@ -76,6 +76,9 @@ var table = []row{
 	{"Values nested in one another", Depth, Count},
 	{"Elements of an array without content, such as nulls", EmptyElements, Count},
 	{"Symbols in a field of an open or attach", Symbols, Count},
+	{"Name of a link, in bytes", LinkName, Count},
+	{"Address of a link, reply-to of a request", LinkAddress, Bytes},
+	{"Bytes that are kept of a client's container id or product, of its host name, of the host and the state of a process of a pool", ClientText, Count},
 	{"Refused links whose detach is not answered", RefusedLinks, Count},
 	{"Request to `$management`", Request, Bytes},
 	{"Request to `$cbs`", TokenRequest, Bytes},

@@ -210,8 +210,12 @@ func (p *pool) note(now time.Time, report *Report) {
 	}
 }
 
-// kept returns the text that is kept already, or a copy of a new one.
+// kept returns the text that is kept already, or a copy of a new one: of as much of it as
+// people read.
 func kept(old, text string) string {
+	if len(text) > limits.ClientText {
+		text = strings.ToValidUTF8(text[:limits.ClientText], "")
+	}
 	if old == text {
 		return old
 	}

@@ -140,6 +140,9 @@ func (r *Report) check() error {
 	if r.Instance == "" {
 		return fmt.Errorf("%w: an instance needs an ID", ErrInvalid)
 	}
+	if err := limits.CheckBytes("instance of a pool", len(r.Instance), limits.Member); err != nil {
+		return err
+	}
 	for _, t := range []struct{ what, text string }{{"instance", r.Instance}, {"host", r.Host}, {"idle", r.Idle}} {
 		if err := checkText(t.what, t.text); err != nil {
 			return err

@@ -64,7 +64,7 @@ func (f *frontend) begin(w http.ResponseWriter, r *http.Request, conn *handed) *
 // before an answer is made for it.
 func (x *request) known(g access.Grant) error {
 	if !x.conn.slot.IsAuthenticated() {
-		x.front.log.Debug("client connected", "peer", x.conn.RemoteAddr().String(), "key", g.Holder(), "client", x.client)
+		x.front.log.Debug("client connected", "peer", x.conn.RemoteAddr().String(), "key", g.Holder(), "client", x.client[:min(len(x.client), limits.ClientText)])
 	}
 	x.conn.slot.SetAuthenticated()
 	x.conn.held.prove(g.Holder())

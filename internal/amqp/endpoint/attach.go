@@ -60,7 +60,7 @@ func (s *Session) onAttach(fields *codec.Reader) {
 func (s *Session) steal(l *Link) {
 	key := linkKey{l.remote.Name, l.remote.Role}
 	if old := s.names[key]; old != nil {
-		old.detachWithError(Errorf(CondStolen, "link %q was attached again", l.remote.Name))
+		old.detachWithError(Errorf(CondStolen, "link %.64q was attached again", l.remote.Name))
 	}
 	if s.names == nil {
 		s.names = make(map[linkKey]*Link)
@@ -73,6 +73,10 @@ func (m *Machine) unfit(l *Link) error {
 	switch {
 	case m.stop != notStopping:
 		return Errorf(CondDetachForced, textStopping)
+	case len(l.remote.Name) > limits.LinkName:
+		return Errorf(CondInvalidField, "the name of the link has %d bytes; the limit is %d", len(l.remote.Name), limits.LinkName)
+	case longestAddress(l.remote) > limits.LinkAddress:
+		return Errorf(CondInvalidField, "an address of the link has %d bytes; the limit is %d", longestAddress(l.remote), limits.LinkAddress)
 	case resumes(l.remote):
 		return Errorf(CondNotImplemented, "links cannot be resumed; attach without unsettled deliveries")
 	case m.links > m.maxLinks():
@@ -81,6 +85,18 @@ func (m *Machine) unfit(l *Link) error {
 		return Errorf(CondNotAllowed, "handle %d is above your own handle-max", l.handle)
 	}
 	return nil
+}
+
+// longestAddress returns how many bytes the longer address of a link has.
+func longestAddress(a *frame.Attach) int {
+	n := 0
+	if a.Source != nil {
+		n = len(a.Source.Address)
+	}
+	if a.Target != nil {
+		n = max(n, len(a.Target.Address))
+	}
+	return n
 }
 
 // resumes reports whether the peer wants to go on with deliveries of an earlier

@@ -303,7 +303,7 @@ func TestDetachedLinksAreNotKeptUntilCongestionEnds(t *testing.T) {
 	}
 	attach := func(h uint32) []byte {
 		return encode(0, 0, &frame.Attach{Name: fmt.Sprint(h), Handle: h, Role: frame.Receiver,
-			Source: &frame.Source{Address: strings.Repeat("x", 20_000)}}, nil)
+			Source: &frame.Source{Address: strings.Repeat("x", limits.LinkAddress)}}, nil)
 	}
 	credit := func(h uint32) []byte {
 		return encode(0, 0, &frame.Flow{HasNextIncomingID: true, Handle: h, HasHandle: true, HasLinkCredit: true, LinkCredit: 20, HasDeliveryCount: true}, nil)
@@ -385,5 +385,35 @@ func TestLinksGoOnWhileMemoryIsShort(t *testing.T) {
 	m.Advance(time.Unix(0, 0))
 	if n := m.session(0).nextOut; n != 1 || !m.mem.short {
 		t.Errorf("%d transfers have left, memory is short: %v", n, m.mem.short)
+	}
+}
+
+// A link with a name or an address that is too long is refused: it would be kept as long
+// as the link, and shown in lists.
+func TestLongNamesOfLinksAreRefused(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("<", n) }
+	for _, c := range []struct {
+		what           string
+		name           string
+		source, target string
+		attached       bool
+	}{
+		{"all as long as they may be", long(limits.LinkName), long(limits.LinkAddress), long(limits.LinkAddress), true},
+		{"a name", long(limits.LinkName + 1), "q", "here", false},
+		{"a source", "link", long(limits.LinkAddress + 1), "here", false},
+		{"a target", "link", "q", long(limits.LinkAddress + 1), false},
+	} {
+		m := NewMachine(new(nullApp), Config{}, time.Unix(0, 0))
+		err := m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{HandleMax: 9}, nil),
+			encode(0, 0, &frame.Attach{Name: c.name, Role: frame.Receiver, Source: &frame.Source{Address: c.source}, Target: &frame.Target{Address: c.target}}, nil)))
+		if err != nil {
+			t.Fatalf("%s: the connection ends: %v", c.what, err)
+		}
+		if got := m.session(0).links.get(0).Attached(); got != c.attached {
+			t.Errorf("%s: attached is %v, want %v", c.what, got, c.attached)
+		}
+		if out := string(m.Take()); strings.Contains(out, CondInvalidField) == c.attached {
+			t.Errorf("%s: the peer is told %q", c.what, out[max(0, len(out)-200):])
+		}
 	}
 }
