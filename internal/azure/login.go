@@ -76,7 +76,7 @@ func (c *Conn) loggedIn(g access.Grant, err error) error {
 // parsePlain takes the message of PLAIN apart: an identity to act as, which is
 // not used here, the name of a rule, and its key [RFC 4616].
 func parsePlain(response []byte) (rule, key string, err error) {
-	parts := bytes.Split(response, []byte{0})
+	parts := bytes.SplitN(response, []byte{0}, 4) // with one more than there may be
 	if len(parts) != 3 {
 		return "", "", access.ErrMalformed
 	}

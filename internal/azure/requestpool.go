@@ -96,6 +96,8 @@ type Call struct {
 	charge  int64
 	beyond  int64  // charged to the connection for a message that is larger than that
 	lost    func() // runs if the reply does not arrive; may be nil
+	held    int64  // bytes that lost keeps
+	encoded []byte // the reply, if it was written in one piece
 }
 
 // Conn returns the connection that the request came on.
@@ -113,16 +115,35 @@ func (k *Call) Body() codec.Value { return k.body }
 
 // OnLost has fn run if the requester does not get the reply: because the operation
 // fails, or because its link or connection ends first.
-func (k *Call) OnLost(fn func()) { k.lost = fn }
+// The bytes that fn keeps are charged as long as the reply waits.
+func (k *Call) OnLost(fn func(), keeps int64) { k.lost, k.held = fn, keeps }
+
+// BeginReply returns the beginning of a reply, to which the caller appends a body of at
+// most space bytes: a map. Bodies that are large are written so, because each value that
+// is made from others copies them.
+func (k *Call) BeginReply(space int) []byte {
+	return slices.Grow(okay.AppendHead(nil, k.request.message), space)
+}
+
+// EndReply makes b the reply, which began with BeginReply. What it returns is for [Run] to
+// return.
+func (k *Call) EndReply(b []byte) codec.Value {
+	k.encoded = b
+	return codec.Value{}
+}
+
+// okay is the reply to a request that was done, without its body.
+var okay = wire.Reply{Status: condition.StatusOK, Text: "OK"}
 
 // ReplyLimit bounds the messages in one reply.
 func (k *Call) ReplyLimit() int { return k.c.replyLimit() }
 
 func (c *Conn) replyLimit() int { return int(min(limits.ReplyBytes, c.member.Limit()/16)) }
 
-// reserve charges what a large reply may take, before it is made: its parts and the
-// whole. While there is no memory the request waits, and with it those behind it. It does
-// not queue for memory in the account: others that need less need not wait behind it.
+// reserve charges what a large reply may take, before it is made: the reply, and what is
+// read for it, or kept in case that it is lost. While there is no memory the request
+// waits, and with it those behind it. It does not queue for memory in the account: others
+// that need less need not wait behind it.
 func (k *Call) reserve(ctx context.Context) error {
 	if !k.op.LargeReply {
 		return nil
@@ -141,8 +162,8 @@ func (k *Call) reserve(ctx context.Context) error {
 	return nil
 }
 
-// ReserveFor charges a message that is larger than the whole reply may be otherwise: one
-// is sent all the same.
+// ReserveFor charges a body of a reply that is larger than it may be otherwise: one
+// message is sent whatever its size.
 func (k *Call) ReserveFor(size int) error {
 	n := 2 * int64(size-k.c.replyLimit())
 	if n <= k.beyond {
@@ -322,11 +343,13 @@ func (k *Call) perform() {
 			k.lost()
 		}
 		k.reply = k.c.failed(k.entity, err)
-	case body.IsNull():
+	case body.IsNull() && k.encoded == nil:
 		// Clients ask for exactly this status to see that there is nothing.
 		k.reply = reply{Reply: wire.Reply{Status: condition.StatusNoContent, Text: "No Content", Body: wire.Done}}
 	default:
-		k.reply = reply{wire.Reply{Status: condition.StatusOK, Text: "OK", Body: body}, k.lost}
+		r := okay
+		r.Body, r.Encoded = body, k.encoded
+		k.reply = reply{r, k.lost, k.held}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/azure/wire"
@@ -16,6 +17,8 @@ import (
 const (
 	// requestWindow bounds the requests of one link that are being served.
 	requestWindow = 100
+	// bulkyReply is how many bytes a reply has that waits until the peer reads.
+	bulkyReply = 64 << 10
 	// partingCost is what a reply takes beside its bytes while it waits.
 	partingCost = 256
 )
@@ -51,6 +54,7 @@ type replies struct {
 type parting struct {
 	payload []byte
 	lost    func() // runs if it never leaves; may be nil
+	held    int64  // bytes that lost keeps
 	charge  int64  // while it waits for credit
 }
 
@@ -77,6 +81,7 @@ func requestCost(size int) int64 { return 3*int64(size) + 2<<10 }
 type reply struct {
 	wire.Reply
 	lost func() // runs if it never leaves; may be nil
+	held int64  // bytes that lost keeps
 }
 
 func (q *requests) Transfer(in *endpoint.Incoming) {
@@ -86,12 +91,26 @@ func (q *requests) Transfer(in *endpoint.Incoming) {
 		return
 	}
 	ms, err := wire.Unpack(nil, in)
+	if err == nil {
+		err = checkIDs(ms[0])
+	}
 	if err != nil {
 		q.c.mem.Release(charge)
 		q.link.Settle(in.Delivery, frame.Rejected(q.c.WireError(q.node, err)))
 		return
 	}
 	q.serve(&request{from: q, delivery: in.Delivery, message: ms[0], charge: charge})
+}
+
+// checkIDs refuses a request with ids that are too long: they are in its reply as well.
+func checkIDs(m *message.Message) error {
+	for _, id := range []codec.Value{m.MessageID(), m.CorrelationID()} {
+		b, _ := id.Bytes()
+		if err := limits.CheckBytes("id of the request", len(b), 4*limits.Name); err != nil {
+			return err
+		}
+	}
+	return limits.CheckBytes("reply-to of the request", len(m.ReplyTo()), limits.LinkAddress)
 }
 
 // property returns an application property of the request as text.
@@ -144,7 +163,7 @@ func (q *requests) reply(r *request, a reply) error {
 	case !to.takes(len(payload)):
 		return endpoint.ErrTooLarge
 	}
-	to.send(parting{payload: payload, lost: a.lost})
+	to.send(parting{payload: payload, lost: a.lost, held: a.held})
 	return nil
 }
 
@@ -198,7 +217,7 @@ func (to *replies) send(p parting) {
 	if to.tokens && len(to.backlog) >= limits.TokenReplies {
 		to.drop()
 	}
-	p.charge = int64(len(p.payload)) + partingCost
+	p.charge = int64(cap(p.payload)) + p.held + partingCost
 	for !to.c.mem.Take(p.charge) {
 		if !to.tokens || len(to.backlog) == 0 {
 			p.charge = 0
@@ -233,15 +252,20 @@ func (to *replies) giveBack(n int64) {
 }
 
 func (to *replies) Credit() {
-	to.sendBacklog()
-	to.link.DrainDone() // what waits still has no credit
+	if to.sendBacklog() {
+		to.link.DrainDone() // what waits still has no credit
+	}
 }
 
-// sendBacklog sends what waits, as far as there is credit.
-func (to *replies) sendBacklog() {
+// sendBacklog sends what waits, as far as there is credit. It reports false if there is
+// some, and the peer has to read first.
+func (to *replies) sendBacklog() bool {
 	for len(to.backlog) > 0 {
-		to.next++
 		p := to.backlog[0]
+		if len(p.payload) > bulkyReply && to.link.Wait() {
+			return to.link.Granted() == 0 // it would be there twice until the peer has read
+		}
+		to.next++
 		if p.lost != nil {
 			if to.leaving == nil {
 				to.leaving = map[uint64]func(){}
@@ -251,11 +275,12 @@ func (to *replies) sendBacklog() {
 		o := endpoint.Outgoing{Tag: wire.Tag(to.next), Settled: true, Payload: p.payload, Ref: to.next}
 		if to.link.Send(o) != nil {
 			delete(to.leaving, to.next)
-			return
+			return true
 		}
 		to.drop()
 	}
 	to.backlog = nil
+	return true
 }
 
 // sent and unsent implement tracked.

@@ -48,13 +48,15 @@ type Draft struct {
 	Value *codec.Value
 }
 
+// EncodeHead appends the draft up to the value of an amqp-value section, which the caller
+// appends: a large one is written once so.
+func (d *Draft) EncodeHead(dst []byte) []byte {
+	return codec.AppendDescriptor(d.appendSections(dst), codeValue)
+}
+
 // Encode appends the draft as a message.
 func (d *Draft) Encode(dst []byte) []byte {
-	dst = d.appendHeader(dst)
-	dst = appendPairs(dst, codeDelivery, d.DeliveryAnnotations)
-	dst = appendPairs(dst, codeAnnotations, d.Annotations)
-	dst = d.appendProperties(dst)
-	dst = appendPairs(dst, codeApplication, d.Application)
+	dst = d.appendSections(dst)
 	switch {
 	case d.Value != nil:
 		dst = codec.AppendValue(codec.AppendDescriptor(dst, codeValue), *d.Value)
@@ -62,6 +64,15 @@ func (d *Draft) Encode(dst []byte) []byte {
 		dst = codec.AppendBinary(codec.AppendDescriptor(dst, codeData), d.Body)
 	}
 	return dst
+}
+
+// appendSections appends what comes before the body.
+func (d *Draft) appendSections(dst []byte) []byte {
+	dst = d.appendHeader(dst)
+	dst = appendPairs(dst, codeDelivery, d.DeliveryAnnotations)
+	dst = appendPairs(dst, codeAnnotations, d.Annotations)
+	dst = d.appendProperties(dst)
+	return appendPairs(dst, codeApplication, d.Application)
 }
 
 // Message returns the draft as a message. It panics if an id is of a type that ids

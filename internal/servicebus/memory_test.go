@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -256,6 +257,39 @@ func TestLargeMessageInAReplyIsCharged(t *testing.T) {
 	r := p.rpc("large/$management")
 	r.manage("peek-message", map[string]any{"from-sequence-number": int64(0), "message-count": int32(10)}, 200)
 	b.wantNothingHeld(t, p)
+}
+
+// The messages of a reply are written once, where they stay: what is charged for a reply
+// has to be what it takes.
+func TestReplyIsWrittenOnce(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	const n, size = 20, 200_000
+	for range n {
+		p.send("q", amqp.NewMessage(make([]byte, size)))
+	}
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	c, first, finish := b.service.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
+	defer finish()
+	c.Memory().Prove("key")
+	body := wire.Result("from-sequence-number", codec.Long(0), "message-count", codec.Int(100))
+	request, err := message.Parse((&message.Draft{Value: &body}).Encode(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	op, _ := first.Operation("com.microsoft:peek-message")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if status := c.Try(t.Context(), op, "q", request); status != 200 {
+		t.Fatalf("status %d", status)
+	}
+	runtime.ReadMemStats(&after)
+	// Once as the reply, and once or twice as they are read.
+	if made := after.TotalAlloc - before.TotalAlloc; made < n*size || made > 7*n*size/2 {
+		t.Errorf("%d bytes were allocated for a reply of %d", made, n*size)
+	}
 }
 
 // What a delivery is charged with before it is taken over comes back when it is refused

@@ -6,18 +6,24 @@ package hostile
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/message"
 )
 
 // wireScenes is the attacks by peers that speak AMQP: frames, ranges, replies without credit, names.
 var wireScenes = []attack{
 	{"24.01_ranges_without_login", rangesWithoutLogin},
+	{"24.03_peek_without_credit", peekWithoutCredit},
+	{"24.05_long_names", longNames},
 	{"24.13_empty_websocket_frames", emptyWebSocketFrames},
 }
 
@@ -93,4 +99,83 @@ func emptyWebSocketFrames(s *scene) {
 			s.Errorf("peer %d: the connection is still there after %d frames without content", i, each)
 		}
 	})
+}
+
+// peekWithoutCredit has connections of one key ask for many messages by peek and by number,
+// and give the replies no credit.
+func peekWithoutCredit(s *scene) {
+	const queue, size = "24-peeked", 250 << 10
+	s.define(http.MethodPut, "/queues/"+queue, "{}")
+	s.fill(queue, 49, func(int) message.Draft { return message.Draft{Body: []byte(longText(size))} })
+	defer s.define(http.MethodDelete, "/queues/"+queue, "")
+	ask := request("com.microsoft:peek-message", codec.Map(
+		codec.String("from-sequence-number"), codec.Long(0), codec.String("message-count"), codec.Int(1000)))
+	until := time.Now().Add(time.Duration(scale(2, 30)) * time.Second)
+	var asked atomic.Int64
+	together(20, 20, func(i int) {
+		for time.Now().Before(until) {
+			p, err := s.connect(net.IPv4(127, 0, 2, byte(1+i)))
+			if err == nil {
+				err = p.login(listenKey)
+			}
+			if err != nil {
+				continue // there is no memory for it
+			}
+			d, err := p.talk(queue+"/$management", 0)
+			for err == nil && time.Now().Before(until) {
+				if err = d.within(time.Second).transfer(d.to, 0, ask); err == nil {
+					asked.Add(1)
+				}
+				if err == nil && asked.Load() > 20*50 { // no more than the links have credit for
+					err = d.settled()
+				}
+			}
+			p.nc.Close()
+		}
+	})
+	_, peak := s.resident()
+	s.Logf("%d requests; at most %d MiB resident", asked.Load(), peak>>20)
+}
+
+// longNames has peers give links and themselves names as long as a frame, and asks for the
+// list of connections.
+func longNames(s *scene) {
+	name := strings.Repeat("<", 60<<10)
+	peers, attached := scale(4, 14), 0
+	for i := range peers {
+		p, err := s.connect(net.IPv4(127, 0, 2, byte(1+i)))
+		if err == nil {
+			err = p.sasl("PLAIN", []byte("\x00"+listenKey.Name+"\x00"+listenKey.PrimaryKey))
+		}
+		if err == nil {
+			err = p.write(frame.AppendProtocol(nil, frame.ProtocolAMQP),
+				encode(frame.TypeAMQP, 0, &frame.Open{ContainerID: name[:3<<10], MaxFrameSize: 64 << 10, ChannelMax: 10}, nil),
+				encode(frame.TypeAMQP, 0, &frame.Begin{IncomingWindow: 1000, OutgoingWindow: 1000, HandleMax: 1023}, nil))
+		}
+		if err == nil {
+			err = p.protocol()
+		}
+		if err == nil {
+			_, err = p.await(frame.CodeBegin)
+		}
+		for h := uint32(0); h < 100 && err == nil; h++ {
+			a := receiveFrom(h, "credit")
+			a.Name = fmt.Sprint(h, name)
+			if _, err = p.within(5 * time.Second).attach(a); err == nil {
+				attached++
+			} else if refused(err) == "amqp:invalid-field" {
+				err = nil
+			}
+		}
+		if err != nil {
+			s.Errorf("peer %d: %v", i, err)
+		}
+	}
+	if attached > 0 {
+		s.Errorf("%d links have names of 60 KB", attached)
+	}
+	list, err := s.get(s.ctx, root, "/api/v1/connections")
+	if err != nil || len(list) > 1<<20 {
+		s.Errorf("the list of connections has %d bytes, %v", len(list), err)
+	}
 }

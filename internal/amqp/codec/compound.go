@@ -46,6 +46,18 @@ func EndMap(dst []byte, at Mark, pairs int) []byte {
 	return endCompound(dst, int(at), 2*pairs)
 }
 
+// BeginBinary opens a binary whose bytes the caller appends, for a binary that is not to be
+// made first and copied then.
+func BeginBinary(dst []byte) ([]byte, Mark) {
+	return append(dst, codeBinary8+wide, 0, 0, 0, 0), Mark(len(dst))
+}
+
+// EndBinary closes the binary that began at at.
+func EndBinary(dst []byte, at Mark) []byte {
+	binary.BigEndian.PutUint32(dst[at+1:], uint32(len(dst)-int(at)-5))
+	return dst
+}
+
 // endCompound patches size and count into the header at at. The size counts
 // everything after itself, so the count too.
 func endCompound(dst []byte, at, count int) []byte {

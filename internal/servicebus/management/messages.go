@@ -105,7 +105,13 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 	if err != nil {
 		return codec.Value{}, err
 	}
-	k.OnLost(func() { broker.Return(ds) })
+	kept := int64(0)
+	if mode == broker.ReceiveAndDelete { // they are not in the journal any more
+		for i := range ds {
+			kept += int64(ds[i].Body.Size)
+		}
+	}
+	k.OnLost(func() { broker.Return(ds) }, kept)
 	return k.messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.BrokerProperties {
 		k.broker.NoteDelivered(k.Entity(), k.Conn().Sending().Key, d, m)
 		s := StampOf(d, mode)
@@ -127,18 +133,19 @@ func peekedStamp(d *broker.Delivery, _ *message.Message) message.BrokerPropertie
 	return s
 }
 
-// messagesOf makes the body of a reply with messages, as many as most bytes hold but
-// at least one; null when there is none. One that is larger than what was reserved for the
-// reply is charged before it is read.
+// perMessage is about what a message takes in a reply besides its bytes: the broker's
+// annotations, an id if it has none, the map around it.
+const perMessage = 512
+
+// messagesOf makes a reply with messages, as many as most bytes hold but at least one; null
+// when there is none. The messages are written where they stay. What they take beyond what
+// was reserved for the reply is charged before they are read.
 func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Delivery, *message.Message) message.BrokerProperties) (codec.Value, error) {
-	var list []codec.Value
-	size := 0
+	ds, space := fitting(ds, most)
+	var r messagesReply
 	for i := range ds {
 		d := &ds[i]
-		if size > 0 && size+int(d.Body.Size) > most {
-			break // the client asks again
-		}
-		if err := k.ReserveFor(int(d.Body.Size)); err != nil {
+		if err := k.ReserveFor(max(space, int(d.Body.Size)+perMessage)); err != nil {
 			return codec.Value{}, err
 		}
 		m, err := d.Message()
@@ -148,21 +155,62 @@ func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Del
 		if err != nil {
 			return codec.Value{}, err
 		}
-		if size > 0 && size+m.Size() > most {
+		need := m.Size() + perMessage
+		if r.n > 0 && len(r.b)+need > most {
 			break // the client asks again
 		}
-		s := stamp(d, m)
-		size += m.Size()
-		entry := []any{"message", codec.Binary(message.AppendDelivery(nil, m, s))}
-		if s.HasLock {
-			entry = append(entry, "lock-token", codec.UUID(s.LockToken))
+		if r.b == nil {
+			r.begin(k.BeginReply(max(space, need)))
 		}
-		list = append(list, wire.Result(entry...))
+		r.append(m, stamp(d, m))
+		d.Unload()
 	}
-	if len(list) == 0 {
+	if r.n == 0 {
 		return codec.Value{}, nil
 	}
-	return wire.Result("messages", codec.List(list...)), nil
+	return k.EndReply(r.end()), nil
+}
+
+// fitting returns the deliveries at the front of ds that fit into most bytes, at least one
+// if there is any, and what they take.
+func fitting(ds []broker.Delivery, most int) (fit []broker.Delivery, space int) {
+	for i := range ds {
+		n := int(ds[i].Body.Size) + int(ds[i].Reason.Size) + perMessage
+		if i > 0 && n > most-space {
+			return ds[:i], space
+		}
+		space += n
+	}
+	return ds, space
+}
+
+// messagesReply is a reply with messages that is being written.
+type messagesReply struct {
+	b           []byte
+	whole, list codec.Mark
+	n           int // messages
+}
+
+func (r *messagesReply) begin(b []byte) {
+	b, r.whole = codec.BeginMap(b)
+	r.b, r.list = codec.BeginList(codec.AppendString(b, "messages"))
+}
+
+func (r *messagesReply) append(m *message.Message, s message.BrokerProperties) {
+	b, entry := codec.BeginMap(r.b)
+	b, content := codec.BeginBinary(codec.AppendString(b, "message"))
+	b = codec.EndBinary(message.AppendDelivery(b, m, s), content)
+	pairs := 1
+	if s.HasLock {
+		b = codec.AppendUUID(codec.AppendString(b, "lock-token"), s.LockToken)
+		pairs++
+	}
+	r.b = codec.EndMap(b, entry, pairs)
+	r.n++
+}
+
+func (r *messagesReply) end() []byte {
+	return codec.EndMap(codec.EndList(r.b, r.list, r.n), r.whole, 1)
 }
 
 func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {

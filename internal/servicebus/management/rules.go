@@ -90,11 +90,12 @@ func enumerateRules(_ context.Context, k *call) (codec.Value, error) {
 	if len(rules) == 0 {
 		return codec.Value{}, nil
 	}
-	var list []codec.Value
+	b, whole := codec.BeginMap(k.BeginReply(len(rules) * perMessage))
+	b, list := codec.BeginList(codec.AppendString(b, "rules"))
 	for _, r := range rules {
-		list = append(list, wire.Result("rule-description", describeRule(r)))
+		b = codec.AppendValue(b, wire.Result("rule-description", describeRule(r)))
 	}
-	return wire.Result("rules", codec.List(list...)), nil
+	return k.EndReply(codec.EndMap(codec.EndList(b, list, len(rules)), whole, 1)), nil
 }
 
 // ruleIn reads the map that describes a rule, and copies what it keeps.

@@ -39,11 +39,18 @@ func sessionState(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	value := codec.Value{}
-	if state != nil {
-		value = codec.Binary(state)
+	if err := k.ReserveFor(len(state)); err != nil {
+		return codec.Value{}, err
 	}
-	return wire.Result("session-state", value), nil
+	const around = 64 // the map with its key
+	b, whole := codec.BeginMap(k.BeginReply(len(state) + around))
+	b = codec.AppendString(b, "session-state")
+	if state == nil {
+		b = codec.AppendNull(b)
+	} else {
+		b = codec.AppendBinary(b, state)
+	}
+	return k.EndReply(codec.EndMap(b, whole, 1)), nil
 }
 
 func setSessionState(ctx context.Context, k *call) (codec.Value, error) {
