@@ -93,7 +93,7 @@ func TestEmptyWebSocketFramesEndTheConnection(t *testing.T) {
 	}
 }
 
-// A header that is too long is answered with 431, whoever sends it and however.
+// A header that is too long is answered with 431, before and after authentication, with and without TLS.
 func TestLongHeadersAreRefused(t *testing.T) {
 	strict, dev := strict(t, nil), run(t, nil) // the second has a certificate
 	key := "Authorization: " + basic(*strict.up.NewKey) + "\r\n"
