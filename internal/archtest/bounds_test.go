@@ -38,6 +38,7 @@ var bounds = map[string]string{
 	"amqp/endpoint Machine.wrote":           "the deliveries that are being written",
 	"amqp/endpoint unsettledMap.forget":     "the deliveries in the ring",
 	"amqp/endpoint unsettledMap.freeSlot":   "twice the deliveries that are not settled; charged by Session.weigh",
+	"amqp/endpoint unsettledMap.keepOld":    "the deliveries in old",
 	"amqp/frame symbols":                    "MaxSymbols",
 	"message Message.Field":                 "the thirteen fields of the properties",
 	"message Message.scan":                  "the seven sections",

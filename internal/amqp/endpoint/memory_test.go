@@ -417,3 +417,48 @@ func TestLongNamesOfLinksAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// slowApp settles nothing: it takes its time to answer dispositions.
+type slowApp struct{ nullApp }
+
+func (*slowApp) Disposition(*Link, *Outcome) {}
+
+// A peer that names the same deliveries again and again makes the broker look at all of
+// them each time. It is let go; one that settles each delivery after it named it is not.
+func TestRepeatedDispositionsEndTheConnection(t *testing.T) {
+	const deliveries, rounds = 2000, 4000
+	for _, honest := range []bool{false, true} {
+		app := &slowApp{nullApp{body: []byte("x")}}
+		m := NewMachine(app, Config{Account: budget.New(1 << 30)}, time.Unix(0, 0))
+		feed := func(bs ...[]byte) error {
+			err := m.Feed(time.Unix(0, 0), slicesOf(bs...))
+			m.Take()
+			return err
+		}
+		grant := func(count uint32) []byte {
+			return encode(0, 0, &frame.Flow{HasNextIncomingID: true, NextIncomingID: count, IncomingWindow: 1 << 20,
+				HasHandle: true, HasLinkCredit: true, LinkCredit: deliveries, HasDeliveryCount: true, DeliveryCount: count}, nil)
+		}
+		about := func(first uint32, settled bool) []byte {
+			return encode(0, 0, &frame.Disposition{Role: frame.Receiver, First: first, Last: first + deliveries - 1, Settled: settled, State: frame.Accepted()}, nil)
+		}
+		err := feed(opening(), encode(0, 0, &frame.Begin{HandleMax: 9, IncomingWindow: 1 << 20}, nil),
+			encode(0, 0, &frame.Attach{Name: "r", Role: frame.Receiver, Source: &frame.Source{Address: "q"}}, nil), grant(0))
+		sent := uint32(0)
+		for n := 0; n < rounds && err == nil; n++ {
+			if honest && n == rounds/10 {
+				break // it is slower
+			}
+			if err = feed(about(sent, false)); honest && err == nil {
+				err = feed(about(sent, true), grant(sent+deliveries))
+				sent += deliveries
+			}
+		}
+		if honest && err != nil {
+			t.Errorf("a peer that names each delivery twice is let go: %v", err)
+		}
+		if e, ok := errors.AsType[*Error](err); !honest && (!ok || e.Condition != CondResourceLimitExceeded) {
+			t.Errorf("a peer that names %d deliveries %d times goes on: %v", deliveries, rounds, err)
+		}
+	}
+}

@@ -39,6 +39,7 @@ type Session struct {
 	flowDue  bool        // the peer is to be told the session's state
 	dirty    bool        // in Machine.dirty
 	weight   int         // what sent takes, in bytes
+	idle     uint64      // steps that dispositions took for nothing; see tire
 }
 
 // lighten is weigh after something was removed: only a large map gives space back.

@@ -92,7 +92,7 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 	if !d.Settled && (d.State.Kind == frame.StateNone || d.State.Kind == frame.StateReceived) {
 		return // on its way; we want the end of it
 	}
-	found := s.m.scratch.found[:0]
+	found, removed, before := s.m.scratch.found[:0], 0, s.sent.steps
 	for id, e := range s.sent.between(d.First, d.Last) {
 		if !e.reported {
 			found = append(found, report{e.link, Sent{ID: id, Ref: e.ref, Value: e.value}})
@@ -101,9 +101,11 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 		if d.Settled {
 			e.link.out--
 			s.sent.remove(id)
+			removed++
 		}
 	}
 	s.m.scratch.found = found
+	s.tire(s.sent.steps-before, uint64(max(len(found), removed)))
 	if len(found) == 0 {
 		s.refuseLateOutcome(d)
 	}
@@ -112,6 +114,24 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 	clear(found)
 	if cap(found) > maxScratch { // a disposition about very many at once
 		s.m.scratch.found, s.m.scratch.outcome.Deliveries = nil, nil
+	}
+}
+
+const (
+	// stepsEach is how many entries may be looked at for each that a disposition is about.
+	stepsEach = 64
+	// idleSteps is how many may be looked at besides that: some ten milliseconds.
+	idleSteps = 1 << 22
+)
+
+// tire ends the connection of a peer that names the same deliveries again and again, or
+// ranges of which nearly all were settled: a few bytes each, and any number of steps.
+// Clients name a delivery once or twice.
+func (s *Session) tire(steps, useful uint64) {
+	s.idle += steps
+	s.idle -= min(s.idle, stepsEach*useful)
+	if s.idle > idleSteps && s.m.closeErr == nil {
+		s.m.closeErr = Errorf(CondResourceLimitExceeded, "dispositions name ranges of deliveries that are settled, or were named before, again and again")
 	}
 }
 

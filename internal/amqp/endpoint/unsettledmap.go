@@ -5,6 +5,7 @@ package endpoint
 import (
 	"iter"
 	"slices"
+	"sort"
 )
 
 // entry is a delivery we sent that is not settled. The zero entry is none.
@@ -20,16 +21,24 @@ const maxRing = 1 << 14
 
 // unsettledMap keeps the unsettled deliveries of a session by id. Ids are assigned in
 // sequence, so a ring holds the recent ones at the cost of an array; a few that
-// stay unsettled while thousands pass move to a map. A peer with credit for
+// stay unsettled while thousands pass move to a list. A peer with credit for
 // everything leaves many thousands unsettled: then the ring grows, which costs less
-// than a map of them.
+// than a list of them.
 //
 // Invariant: next-base <= len(ring), and ring holds exactly the entries of
 // [base, next); old holds only ids before base.
 type unsettledMap struct {
 	ring       []entry // length is a power of two
 	base, next uint32
-	old        map[uint32]*entry
+	old        []oldEntry // in the order of their ids; those that were removed are empty
+	oldGone    int        // empty ones in old
+	steps      uint64     // that between has taken
+}
+
+// oldEntry is an entry that the ring has no space for.
+type oldEntry struct {
+	entry
+	id uint32
 }
 
 // put adds an entry and returns its id.
@@ -57,7 +66,7 @@ func (g *unsettledMap) skip() uint32 {
 func (g *unsettledMap) full() bool { return int(g.next-g.base) == len(g.ring) }
 
 // size returns about how many bytes the map takes, and what the App keeps beside.
-func (g *unsettledMap) size() int { return (len(g.ring) + 2*len(g.old)) * unsettledCost }
+func (g *unsettledMap) size() int { return (len(g.ring) + cap(g.old)) * unsettledCost }
 
 func (g *unsettledMap) slot(id uint32) int { return int(id) & (len(g.ring) - 1) }
 
@@ -76,18 +85,28 @@ func (g *unsettledMap) freeSlot() {
 		g.ring = ring
 		return
 	}
-	if g.old == nil {
-		g.old = make(map[uint32]*entry)
-	}
 	for range n / 4 {
 		e := &g.ring[g.slot(g.base)]
 		if e.link != nil {
-			kept := *e
-			g.old[g.base] = &kept
+			g.keepOld(oldEntry{*e, g.base})
 		}
 		*e = entry{}
 		g.base++
 	}
+}
+
+// keepOld adds an entry to old. An id that comes again, after 2^32 deliveries, takes the
+// place of the one before it, and of those up to there: they were never settled.
+func (g *unsettledMap) keepOld(e oldEntry) {
+	for n := len(g.old); n > 0 && e.id-g.old[0].id <= g.old[n-1].id-g.old[0].id; n-- {
+		if first := &g.old[0]; first.link != nil {
+			first.link.out--
+		} else {
+			g.oldGone--
+		}
+		g.old = g.old[1:]
+	}
+	g.old = append(g.old, e)
 }
 
 // dense reports whether at least half of the ring is unsettled.
@@ -120,7 +139,16 @@ func (g *unsettledMap) get(id uint32) *entry {
 		}
 		return nil
 	}
-	return g.old[id]
+	if i := g.oldFrom(id); i < len(g.old) && g.old[i].id == id && g.old[i].link != nil {
+		return &g.old[i].entry
+	}
+	return nil
+}
+
+// oldFrom returns where in old the ids begin that are not before id. Ids are counted from
+// the first in old: one that is before it is behind all others.
+func (g *unsettledMap) oldFrom(id uint32) int {
+	return sort.Search(len(g.old), func(i int) bool { return g.old[i].id-g.old[0].id >= id-g.old[0].id })
 }
 
 func (g *unsettledMap) remove(id uint32) {
@@ -131,7 +159,23 @@ func (g *unsettledMap) remove(id uint32) {
 		}
 		return
 	}
-	delete(g.old, id)
+	if i := g.oldFrom(id); i < len(g.old) && g.old[i].id == id && g.old[i].link != nil {
+		g.old[i].entry = entry{}
+		g.oldGone++
+		g.tidyOld()
+	}
+}
+
+// tidyOld drops the empty entries of old when they are half of it.
+func (g *unsettledMap) tidyOld() {
+	if 2*g.oldGone < len(g.old) {
+		return
+	}
+	g.old = slices.DeleteFunc(g.old, func(e oldEntry) bool { return e.link == nil })
+	g.oldGone = 0
+	if 4*len(g.old) < cap(g.old) {
+		g.old = slices.Clone(g.old)
+	}
 }
 
 // between yields the entries with ids from first to last, which may be removed
@@ -143,12 +187,21 @@ func (g *unsettledMap) between(first, last uint32) iter.Seq2[uint32, *entry] {
 		if int32(last-first) < 0 {
 			return
 		}
-		for _, id := range g.oldBetween(first, last) {
-			if !yield(id, g.old[id]) {
+		// Removing entries may move the others, so each is looked for by its id.
+		for i := g.firstOld(first, last); i < len(g.old) && g.old[i].id-first <= last-first; {
+			e := &g.old[i]
+			id := e.id
+			g.steps++
+			if e.link != nil && !yield(id, &e.entry) {
 				return
 			}
+			if id == last {
+				break
+			}
+			i = g.firstOld(id+1, last)
 		}
 		id, n := g.overlap(first, last)
+		g.steps += uint64(n)
 		for ; n > 0; n, id = n-1, id+1 {
 			if id-g.base >= g.next-g.base {
 				continue // everything up to there was removed by the caller
@@ -173,32 +226,26 @@ func (g *unsettledMap) overlap(first, last uint32) (id, n uint32) {
 	return g.base, 0
 }
 
-// oldBetween returns the ids in old from first to last, in order.
-func (g *unsettledMap) oldBetween(first, last uint32) []uint32 {
+// firstOld returns where in old the ids from first to last begin; its length if there is
+// none of them.
+func (g *unsettledMap) firstOld(first, last uint32) int {
 	if len(g.old) == 0 {
-		return nil
+		return 0
 	}
-	if first == last {
-		if g.old[first] == nil {
-			return nil
-		}
-		return []uint32{first}
+	lowest := g.old[0].id
+	if highest := g.old[len(g.old)-1].id; first-lowest <= highest-lowest {
+		return g.oldFrom(first)
 	}
-	ids := slices.Collect(func(yield func(uint32) bool) {
-		for id := range g.old {
-			if id-first <= last-first && !yield(id) {
-				return
-			}
-		}
-	})
-	slices.SortFunc(ids, func(a, b uint32) int { return int(int32(a - b)) })
-	return ids
+	if lowest-first <= last-first {
+		return 0
+	}
+	return len(g.old)
 }
 
 // owes reports whether the App was told an outcome of a delivery that is not settled.
 func (g *unsettledMap) owes() bool {
-	for _, e := range g.old {
-		if e.reported {
+	for i := range g.old {
+		if g.old[i].reported {
 			return true
 		}
 	}
@@ -212,11 +259,8 @@ func (g *unsettledMap) owes() bool {
 
 // forget removes the entries of a link.
 func (g *unsettledMap) forget(l *Link) {
-	for id, e := range g.old {
-		if e.link == l {
-			delete(g.old, id)
-		}
-	}
+	g.old = slices.DeleteFunc(g.old, func(e oldEntry) bool { return e.link == l || e.link == nil })
+	g.oldGone = 0
 	for id := g.base; id != g.next; id++ {
 		if e := &g.ring[g.slot(id)]; e.link == l {
 			*e = entry{}

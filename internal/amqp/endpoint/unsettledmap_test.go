@@ -145,3 +145,42 @@ func TestBetweenLooksAtWhatThereIs(t *testing.T) {
 		}
 	}
 }
+
+// What is old is found by its id, also where ids begin again, and an id that comes again
+// takes the place of the one before.
+func TestOldEntriesAreKeptInOrder(t *testing.T) {
+	l := new(Link)
+	g := unsettledMap{base: 1 << 30, next: 1 << 30}
+	for _, id := range []uint32{^uint32(0) - 2, ^uint32(0), 3, 10} {
+		l.out++
+		g.keepOld(oldEntry{entry{link: l, ref: uint64(id)}, id})
+	}
+	for _, c := range []struct {
+		first, last uint32
+		want        []uint32
+	}{
+		{^uint32(0) - 2, 10, []uint32{^uint32(0) - 2, ^uint32(0), 3, 10}},
+		{^uint32(0) - 1000, 2, []uint32{^uint32(0) - 2, ^uint32(0)}},
+		{^uint32(0) - 1, 3, []uint32{^uint32(0), 3}},
+		{4, 9, nil},
+		{11, 1 << 20, nil},
+		{4, 1 << 20, []uint32{10}},
+		{^uint32(0) - 1000, ^uint32(0) - 3, nil},
+	} {
+		var got []uint32
+		for id, e := range g.between(c.first, c.last) {
+			if e.ref != uint64(id) {
+				t.Fatalf("entry %d is that of %d", id, e.ref)
+			}
+			got = append(got, id)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("between %d and %d: %v, want %v", c.first, c.last, got, c.want)
+		}
+	}
+	l.out++
+	g.keepOld(oldEntry{entry{link: l, ref: 1}, 1})
+	if g.get(^uint32(0)) != nil || g.get(1) == nil || g.get(3) == nil || l.out != 3 {
+		t.Errorf("an id came again: %d entries of %d deliveries", len(g.old), l.out)
+	}
+}
