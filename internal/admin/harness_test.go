@@ -61,7 +61,8 @@ func startOn(t testing.TB, b *broker.Broker, wrap func(*access.RuleAuthority) ac
 			return []Connection{{Peer: "10.0.0.1:1", Since: time.Unix(1, 0).UTC(), Links: []Link{{Name: "l", Address: "q", Role: "sender"}}}}
 		},
 		Memory: func() budget.Usage {
-			return budget.Usage{Limit: 900, Used: 60, Unauthenticated: 10, Known: 20, Unsynced: 30, Waiting: 2}
+			return budget.Usage{Limit: 900, Used: 60, Unauthenticated: 10, Known: 20, Unsynced: 30, Waiting: 2,
+				StoredLimit: 800, StoredMessages: 4, StoredDefinitions: 5, StoredGroups: 6}
 		},
 		Disk: func() metrics.Disk {
 			return metrics.Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true}

@@ -34,6 +34,9 @@ const (
 //	│   └─ key          and below it one for each connection, with up to half of that
 //	└─ unsynced         messages that are not on disk yet
 //	stored              what clients have made durable: a tree of its own
+//	├─ messages         up to three quarters of it
+//	├─ definitions      up to half
+//	└─ groups           up to a quarter
 //
 // Unsynced messages count as part of the process, but do not wait for memory of
 // others. They end by themselves, and a connection that waits for them is not
@@ -45,7 +48,7 @@ const (
 // connections: it has a limit of its own, and what exceeds it is refused.
 type Process struct {
 	all, unauthenticated, known, unsynced *Account
-	stored                                *Account // the root of a second tree
+	stored                                Stored // the second tree
 
 	mu   sync.Mutex
 	keys map[string]*key // of connections that are there; guarded by mu
@@ -64,6 +67,26 @@ type Limits struct {
 	Stored   int64 // besides that, for stored state; zero is a quarter of what Memory says
 }
 
+// Stored is the accounts of what clients have made durable and the process keeps
+// in memory. No kind can take the memory of all others. A request that adds to an
+// account takes memory with [Account.TryTake] before anything is written, and is
+// refused as by a full queue if there is none. Recovery takes it with
+// [Account.Charge]: a start with more than the present limit works.
+type Stored struct {
+	All         *Account
+	Messages    *Account // entries of waiting messages, sessions, fair keys, duplicate windows
+	Definitions *Account // entities with their rules, policies and keys
+	Groups      *Account // consumer groups of event hubs, partitions and their producers
+}
+
+// newStored returns the accounts of stored state with so many bytes in all.
+func newStored(limit int64) Stored {
+	all := New(limit)
+	return Stored{
+		All: all, Messages: all.Child(limit - limit/4), Definitions: all.Child(limit / 2), Groups: all.Child(limit / 4),
+	}
+}
+
 // NewProcess returns the tree of a process. Unauthenticated connections have at
 // most a quarter of it, and messages that are not on disk yet at most half,
 // however little there is.
@@ -77,7 +100,7 @@ func NewProcess(l Limits) *Process {
 		unauthenticated: all.Child(min(AllUnauthenticatedLimit, limit/4)),
 		known:           all.Child(limit),
 		unsynced:        unsynced,
-		stored:          New(cmp.Or(l.Stored, Memory()/4, unknownMemory/2)),
+		stored:          newStored(cmp.Or(l.Stored, Memory()/4, unknownMemory/2)),
 		keys:            map[string]*key{},
 	}
 }
@@ -93,12 +116,8 @@ func NoLimit() *Account { return New(math.MaxInt64 / 4) }
 // Unsynced returns the account of the messages that are not on disk yet.
 func (p *Process) Unsynced() *Account { return p.unsynced }
 
-// Stored returns the account of what clients have made durable and the process
-// keeps in memory: definitions, consumer groups, the index of the messages. A
-// request that adds to it takes memory with [Account.TryTake] before anything is
-// written, and is refused as by a full queue if there is none. Recovery takes it
-// with [Account.Charge]: a start with more than the present limit works.
-func (p *Process) Stored() *Account { return p.stored }
+// Stored returns the accounts of what clients have made durable.
+func (p *Process) Stored() Stored { return p.stored }
 
 // Unauthenticated returns the account of all connections that have not logged in.
 func (p *Process) Unauthenticated() *Account { return p.unauthenticated }
@@ -177,14 +196,21 @@ type Usage struct {
 	Known           int64 // of Used
 	Unsynced        int64 // of Used
 	Waiting         int   // charges that wait for space
+
+	StoredLimit       int64
+	StoredMessages    int64
+	StoredDefinitions int64
+	StoredGroups      int64
 }
 
 // Usage returns how much is used.
 func (p *Process) Usage() Usage {
+	messages, definitions, groups := p.stored.Messages.Used(), p.stored.Definitions.Used(), p.stored.Groups.Used()
 	t := p.all.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Usage{
+		StoredLimit: p.stored.All.Limit(), StoredMessages: messages, StoredDefinitions: definitions, StoredGroups: groups,
 		Limit: p.all.limit, Used: p.all.used,
 		Unauthenticated: p.unauthenticated.used, Known: p.known.used, Unsynced: p.unsynced.used,
 		Waiting: t.waiting.Len(),

@@ -66,7 +66,11 @@ type Storage struct {
 type Limits struct {
 	// Memory is the total memory that the broker may use for clients; zero is half
 	// of what GOMEMLIMIT, the control group or the machine allows.
-	Memory           Size
+	Memory Size
+	// StoredMemory is the memory for what clients have made durable, besides Memory:
+	// waiting messages, definitions, consumer groups; zero is a quarter of what is
+	// allowed.
+	StoredMemory     Size
 	MaxConnections   int
 	MaxLinks         int // in one connection
 	MaxFrameSize     Size
@@ -127,6 +131,7 @@ func (c Config) Merge(over Config) Config {
 	c.Storage.CacheSize = cmp.Or(over.Storage.CacheSize, c.Storage.CacheSize)
 	c.Storage.SnapshotAfter = cmp.Or(over.Storage.SnapshotAfter, c.Storage.SnapshotAfter)
 	c.Limits.Memory = cmp.Or(over.Limits.Memory, c.Limits.Memory)
+	c.Limits.StoredMemory = cmp.Or(over.Limits.StoredMemory, c.Limits.StoredMemory)
 	c.Limits.MaxConnections = cmp.Or(over.Limits.MaxConnections, c.Limits.MaxConnections)
 	c.Limits.MaxLinks = cmp.Or(over.Limits.MaxLinks, c.Limits.MaxLinks)
 	c.Limits.MaxFrameSize = cmp.Or(over.Limits.MaxFrameSize, c.Limits.MaxFrameSize)

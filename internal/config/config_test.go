@@ -53,7 +53,7 @@ listeners: ["0.0.0.0:5672", ":5300"]
 tls: {certFile: a.pem, keyFile: b.pem, clientCAFile: c.pem}
 security: {dev: true, allowRemote: true, insecure: true, hosts: [h], webhookNetworks: [10.0.0.0/8], rules: [{name: root, rights: [manage, Send], primaryKey: p, secondaryKey: s}]}
 storage: {shards: 4, segmentSize: 16MiB, cacheSize: 10MB, snapshotAfter: 4096}
-limits: {memory: 200MiB, maxConnections: 5, maxLinks: 6, maxFrameSize: 1KiB, handshakeTimeout: 1s, idleTimeout: PT2M, writeTimeout: 3s}
+limits: {memory: 200MiB, storedMemory: 100MiB, maxConnections: 5, maxLinks: 6, maxFrameSize: 1KiB, handshakeTimeout: 1s, idleTimeout: PT2M, writeTimeout: 3s}
 grace: 4s
 `))
 	if err != nil {
@@ -67,7 +67,7 @@ grace: 4s
 			{KeyName: "root", Rights: []entity.Right{entity.Manage, entity.Send}, PrimaryKey: "p", SecondaryKey: "s"},
 		}},
 		Storage: Storage{4, 16 << 20, 10e6, 4096},
-		Limits:  Limits{200 << 20, 5, 6, 1024, entity.Duration(time.Second), entity.Duration(2 * time.Minute), entity.Duration(3 * time.Second)},
+		Limits:  Limits{200 << 20, 100 << 20, 5, 6, 1024, entity.Duration(time.Second), entity.Duration(2 * time.Minute), entity.Duration(3 * time.Second)},
 		Grace:   entity.Duration(4 * time.Second),
 	}
 	if !reflect.DeepEqual(c, want) {

@@ -44,6 +44,7 @@ func (d *decoder) config(n node, c *Config) {
 		"limits": func(n node) {
 			d.object(n, fields{
 				"memory":           d.size(&c.Limits.Memory),
+				"storedMemory":     d.size(&c.Limits.StoredMemory),
 				"maxConnections":   number(d, &c.Limits.MaxConnections),
 				"maxLinks":         number(d, &c.Limits.MaxLinks),
 				"maxFrameSize":     d.size(&c.Limits.MaxFrameSize),

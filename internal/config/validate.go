@@ -50,6 +50,9 @@ func (c Config) settingFaults() Faults {
 	if s := c.Limits.Memory; s != 0 && s < 16<<20 {
 		fs = append(fs, c.Fault("limits.memory", fmt.Sprintf("%v is less than 16MiB", s)))
 	}
+	if s := c.Limits.StoredMemory; s != 0 && s < 16<<20 {
+		fs = append(fs, c.Fault("limits.storedMemory", fmt.Sprintf("%v is less than 16MiB", s)))
+	}
 	// [AMQP 2.4.1]: a peer must be able to take frames of 512 bytes.
 	if s := c.Limits.MaxFrameSize; s != 0 && (s < 512 || s > 1<<30) {
 		fs = append(fs, c.Fault("limits.maxFrameSize", fmt.Sprintf("%v is outside 512..1GiB", s)))

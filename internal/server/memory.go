@@ -31,8 +31,8 @@ func (c Config) memory(log *slog.Logger) *budget.Process {
 			"bytes", limit, "used", int64(minMemory))
 		limit = minMemory
 	}
-	p := budget.NewProcess(budget.Limits{Process: limit, Unsynced: c.MaxUnsynced})
-	log.Debug("memory for clients", "bytes", p.Usage().Limit)
+	p := budget.NewProcess(budget.Limits{Process: limit, Unsynced: c.MaxUnsynced, Stored: int64(c.Limits.StoredMemory)})
+	log.Debug("memory for clients", "bytes", p.Usage().Limit, "stored", p.Usage().StoredLimit)
 	return p
 }
 

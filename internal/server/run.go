@@ -130,13 +130,13 @@ func (b *built) build(ctx context.Context) (err error) {
 	// A store keeps at least the shards it was made with, whatever the machine.
 	memory := cfg.memory(log)
 	opts := cfg.shard()
-	opts.Clock, opts.NewMonitor, opts.Stored = clock.New(nil), monitor.New(log), memory.Stored()
+	opts.Clock, opts.NewMonitor, opts.Stored = clock.New(nil), monitor.New(log), memory.Stored().Messages
 	b.clock = opts.Clock
 	b.shards, err = openShards(ctx, &disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts, log)
 	if err != nil {
 		return err
 	}
-	b.hubs = hubs.New(cfg.FS, cfg.hubs(b.clock, memory.Stored(), log), log)
+	b.hubs = hubs.New(cfg.FS, cfg.hubs(b.clock, memory.Stored().Groups, log), log)
 	if b.broker, err = broker.Open(b.shards, b.hubs, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
 	}

@@ -57,7 +57,8 @@ type Options struct {
 	// goroutine; nil is none.
 	OnDamage func(Damage)
 	// Stored is charged for what the hub keeps in memory of what clients have made
-	// durable; nil is no limit. All hubs of a broker share one.
+	// durable: consumer groups, partitions; nil is no limit. All hubs of a broker
+	// share one.
 	Stored *budget.Account
 }
 

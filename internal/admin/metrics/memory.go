@@ -13,6 +13,8 @@ import (
 var (
 	memoryLimit   = prometheus.NewDesc("triagemq_memory_limit_bytes", "Memory that the broker may use for clients.", nil, nil)
 	memoryUsed    = prometheus.NewDesc("triagemq_memory_used_bytes", "Memory that the broker uses for clients, by part.", []string{"part"}, nil)
+	storedLimit   = prometheus.NewDesc("triagemq_memory_stored_limit_bytes", "Memory for what clients have made durable.", nil, nil)
+	storedUsed    = prometheus.NewDesc("triagemq_memory_stored_bytes", "Memory that takes what clients have made durable, by part.", []string{"part"}, nil)
 	memoryWaiting = prometheus.NewDesc("triagemq_memory_waiting", "Clients that are not read from until there is memory.", nil, nil)
 )
 
@@ -24,6 +26,8 @@ type memoryCollector struct{ usage func() budget.Usage }
 func (c memoryCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- memoryLimit
 	to <- memoryUsed
+	to <- storedLimit
+	to <- storedUsed
 	to <- memoryWaiting
 }
 
@@ -34,5 +38,9 @@ func (c memoryCollector) Collect(to chan<- prometheus.Metric) {
 	single(to, memoryUsed, float64(u.Unauthenticated), "unauthenticated")
 	single(to, memoryUsed, float64(u.Known), "authenticated")
 	single(to, memoryUsed, float64(u.Unsynced), "unsynced")
+	single(to, storedLimit, float64(u.StoredLimit))
+	single(to, storedUsed, float64(u.StoredMessages), "messages")
+	single(to, storedUsed, float64(u.StoredDefinitions), "definitions")
+	single(to, storedUsed, float64(u.StoredGroups), "groups")
 	single(to, memoryWaiting, float64(u.Waiting))
 }
