@@ -3,8 +3,10 @@
 package load_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/load"
 	"github.com/triagemq/triagemq/triagetest"
@@ -154,5 +156,32 @@ func TestParseTarget(t *testing.T) {
 		} else if strings.Contains(err.Error(), "a:b") {
 			t.Errorf("%q: the error shows the password: %v", text, err)
 		}
+	}
+}
+
+// A full queue refuses at once, while what it has accepted before still waits for the disk:
+// the answers come in another order than the messages were sent.
+func TestQueueThatFillsEndsTheRun(t *testing.T) {
+	const full = "queues:\n- name: bench\n  maxSizeInMegabytes: 1\n"
+	for name, cfg := range map[string]load.Config{
+		"one by one": {Mode: load.Send, Senders: 3, Count: 40_000, Size: 32, Window: 100},
+		"in batches": {Mode: load.Send, Senders: 3, Count: 40_000, Size: 32, Window: 20, Batch: 25},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := triagetest.Start(t, full)
+			cfg.Target = target(t, b)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r, err := load.Run(ctx, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.In.Messages == 0 || r.Refused == 0 || r.In.Messages+r.Refused != cfg.Count {
+				t.Errorf("%d accepted and %d refused, want %d in all and some of each", r.In.Messages, r.Refused, cfg.Count)
+			}
+			if !strings.Contains(r.Reason, "resource-limit-exceeded") {
+				t.Errorf("the reason is %q, want that the queue is full", r.Reason)
+			}
+		})
 	}
 }

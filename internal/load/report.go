@@ -23,7 +23,7 @@ type Report struct {
 	Urgent  Quantiles `json:"urgent,omitzero"`  // the same, of urgent messages
 
 	Refused uint64 `json:"refused,omitempty"`
-	Reason  error  `json:"-"`                 // why the first was rejected
+	Reason  string `json:"reason,omitempty"`  // why the first was rejected
 	Missing uint64 `json:"missing,omitempty"` // accepted and not received
 	Foreign uint64 `json:"foreign,omitempty"` // of other runs
 	Left    uint64 `json:"left,omitempty"`    // of the backlog, at the end
@@ -126,7 +126,7 @@ func (r *Report) Print(w io.Writer) {
 			fmt.Fprintf(w, "  %d messages %s\n", n.count, n.text)
 		}
 	}
-	if r.Reason != nil {
-		fmt.Fprintf(w, "  the first rejection: %v\n", r.Reason)
+	if r.Reason != "" {
+		fmt.Fprintf(w, "  the first rejection: %s\n", r.Reason)
 	}
 }

@@ -246,7 +246,10 @@ func (r *run) load(ctx context.Context) error {
 		}
 		r.report.In = throughput(r.in.Load()-backlog, r.since()-from, ProcessorTime()-cpu)
 		r.report.Confirm = quantiles(&s.confirms)
-		r.report.Refused, r.report.Reason = s.refused, s.reason
+		r.report.Refused = s.refused
+		if s.reason != nil {
+			r.report.Reason = s.reason.Error()
+		}
 	}
 	if r.cfg.Mode != Send {
 		if r.cfg.Mode == Receive && r.cfg.Duration > 0 {

@@ -26,8 +26,9 @@ type sender struct {
 
 	credit   uint32 // deliveries the broker takes
 	count    uint32 // deliveries sent
+	oldest   uint32 // the first delivery without an answer; count if there is none
 	inFlight int
-	pending  []pending // by delivery id; its length is a power of two
+	pending  []pending // by delivery id, from oldest to count; its length is a power of two
 	payload  []byte    // scratch
 
 	confirms objective.Histogram // from sending to the broker's answer
@@ -109,7 +110,9 @@ func (s *sender) work(q *quota) error {
 // fill gathers as many deliveries as window and credit allow and reports whether
 // there may be more later.
 func (s *sender) fill(q *quota) bool {
-	space := min(s.window-s.inFlight, int(s.credit))
+	// Refusals come before the answers of messages that wait for the disk: the oldest may
+	// be unanswered long after those behind it. Its place is not used again before.
+	space := min(s.window-s.inFlight, int(s.credit), len(s.pending)-int(s.count-s.oldest))
 	if space <= 0 {
 		return true
 	}
@@ -214,6 +217,9 @@ func (s *sender) answered(fields *codec.Reader, now time.Duration) (accepted int
 		}
 		*p = pending{}
 		s.inFlight--
+	}
+	for s.oldest != s.count && s.pending[int(s.oldest)&(len(s.pending)-1)].messages == 0 {
+		s.oldest++
 	}
 	return accepted
 }
