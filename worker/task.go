@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // Properties that travel with a message that is given back.
 const (
-	propertyState       = "triagemq-state"       // bytes of Task.Save
-	propertyPreemptions = "triagemq-preemptions" // how often it was preempted
+	propertyState       = names.PropertyState
+	propertyPreemptions = names.PropertyPreemptions
 )
 
 // Task is the work on one message. A Task with only the exported fields can be given to

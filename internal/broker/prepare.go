@@ -14,15 +14,17 @@ import (
 // queue they are forwarded to, a topic that stores them, another policy, a redrive, the
 // next process. The batch itself stays unchanged.
 //
+//   - Annotations and properties that only the broker, or the holder of a lock, may set are
+//     removed; see message.WithoutReserved. Every door for messages comes through here.
 //   - A header priority of zero that means none is removed. The header is not part of
 //     what the sender signs [AMQP 3.2]: an intermediary may change it.
 //   - A reply inherits the priority of its request; see inheritPriority.
 func (b *Broker) prepare(n *catalog.Entity, o SenderOptions, batch []*message.Message) []*message.Message {
 	owned := false
 	for i, m := range batch {
-		fit := m
+		fit := m.WithoutReserved()
 		if o.ZeroPriorityUnset {
-			fit = withoutZero(m)
+			fit = withoutZero(fit)
 		}
 		fit = b.inheritPriority(n, o.Key, fit)
 		if fit == m {

@@ -114,19 +114,15 @@ func (b *Broker) NoteDelivered(addr, by string, d *Delivery, m *message.Message)
 }
 
 // inheritPriority adds to a message from outside, if it is a reply, the priority of its
-// request, and removes inherited properties that its sender has set.
+// request.
 func (b *Broker) inheritPriority(n *catalog.Entity, by string, m *message.Message) *message.Message {
-	fit := m
-	if m.HasInherited() {
-		fit = catalog.Edited(fit, message.Edit{Annotations: message.StripInherited()})
-	}
 	if q, ok := b.answered(n, by, m); ok {
 		// A message within the limit is not rejected for our additions.
-		if inherited := catalog.Edited(fit, q.edit(m, b.clock.Now())); int64(inherited.Size()) <= n.Definition().MaxMessage() {
-			fit = inherited
+		if inherited := catalog.Edited(m, q.edit(m, b.clock.Now())); int64(inherited.Size()) <= n.Definition().MaxMessage() {
+			return inherited
 		}
 	}
-	return fit
+	return m
 }
 
 // answered returns the request that a message answers, if the message has no priority of

@@ -154,8 +154,8 @@ func TestReplyIsNotLifted(t *testing.T) {
 		t.Helper()
 		r.send(to, d.Message())
 		got, m := r.first(to)
-		if got.Level != want || !got.OrderTime.IsZero() || m.HasInherited() {
-			t.Errorf("%s: level %d, since %v, claims %t, want %d", what, got.Level, got.OrderTime, m.HasInherited(), want)
+		if got.Level != want || !got.OrderTime.IsZero() || m.WithoutReserved() != m {
+			t.Errorf("%s: level %d, since %v, claims %t, want %d", what, got.Level, got.OrderTime, m.WithoutReserved() != m, want)
 		}
 		r.take(to)
 	}

@@ -65,8 +65,11 @@ func ruleFaults(cfg config.Config, at string, r entity.Rule) config.Faults {
 		}
 	}
 	if r.Action.SQL != "" {
-		if _, err := filter.ParseAction(r.Action.SQL, parameters(r.Action.Parameters)); err != nil {
+		a, err := filter.ParseAction(r.Action.SQL, parameters(r.Action.Parameters))
+		if err != nil {
 			fs = append(fs, cfg.Fault(at+".action", sqlProblem(err)))
+		} else if name := a.Reserved(); name != "" {
+			fs = append(fs, cfg.Fault(at+".action", name+": only a worker that gives a message back sets this property"))
 		}
 	}
 	return fs

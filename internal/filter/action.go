@@ -9,6 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
 )
 
 // Action is a parsed rule action: what a rule changes in its copy of a message.
@@ -125,6 +126,17 @@ func (p *parser) target() (Name, *syntaxError) {
 		return Name{}, p.lex.fail(n.pos, n.name.String()+", which only the broker sets", "a property that a sender can set")
 	}
 	return n.name, nil
+}
+
+// Reserved returns the first property that a changes and that rules cannot change, empty if
+// there is none. [Edit] leaves it as it is.
+func (a *Action) Reserved() string {
+	for _, s := range a.statements {
+		if s.name.System == NotSystem && message.IsReserved(s.name.User) {
+			return s.name.User
+		}
+	}
+	return ""
 }
 
 // checkValue finds a constant that its system property can never take.

@@ -17,12 +17,15 @@ import (
 //
 // Two settable properties leave no trace: ScheduledEnqueueTimeUtc, because the
 // copy of a subscription is not scheduled again, and ForcePersistence, because
-// every message is persistent.
+// every message is persistent. Neither do properties that senders cannot set.
 func Edit(m *message.Message, changes []Change) message.Edit {
 	var e message.Edit
 	for _, c := range changes {
 		switch name := c.Name.System; name {
 		case NotSystem:
+			if message.IsReserved(c.Name.User) {
+				continue
+			}
 			e.Properties = appendUser(e.Properties, m, c)
 		case TimeToLive:
 			setTTL(&e, m, c)

@@ -16,6 +16,8 @@ func seeds(f *testing.F) {
 	f.Add(whole.Bytes())
 	f.Add(AppendDelivery(nil, whole, locked()))
 	f.Add(AppendBatch(nil, whole, whole))
+	forged := Draft{Body: []byte("x"), Annotations: []Pair{{Name: AnnotationOffset, Value: codec.Long(1)}}, Application: []Pair{{Name: "triagemq-state", Value: codec.Int(1)}}}
+	f.Add(forged.Message().Bytes())
 	for _, s := range []string{
 		"", "00537345", "00537740", "005375a00161 005375a00162", "00537645",
 		"00800000000000000070c0020141 005375a00161",
@@ -46,6 +48,12 @@ func FuzzParse(f *testing.F) {
 		visit(t, m)
 		if got := m.Edit(Edit{}); !bytes.Equal(got, m.Bytes()) {
 			t.Fatalf("an empty edit of % x made % x", m.Bytes(), got)
+		}
+		if own := m.WithoutReserved(); own != m {
+			visit(t, own)
+			if own.WithoutReserved() != own || own.Size() > m.Size() {
+				t.Fatalf("without reserved names % x is % x", m.Bytes(), own.Bytes())
+			}
 		}
 		for _, s := range all {
 			out := parse(t, AppendDelivery(nil, m, s))

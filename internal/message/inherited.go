@@ -51,24 +51,3 @@ func (l Inherited) Changes() []Change {
 		{Name: annotationReplySince, Value: codec.Timestamp(l.Since)},
 	}
 }
-
-// HasInherited reports whether a message has one of the annotations that only
-// the broker may write.
-func (m *Message) HasInherited() bool {
-	for name := range m.Annotations() {
-		switch name {
-		case annotationReplyLevel, annotationReplyClass, annotationReplySince:
-			return true
-		}
-	}
-	return false
-}
-
-// StripInherited returns the changes that remove these annotations.
-func StripInherited() []Change {
-	return []Change{
-		{Name: annotationReplyLevel, Remove: true},
-		{Name: annotationReplyClass, Remove: true},
-		{Name: annotationReplySince, Remove: true},
-	}
-}

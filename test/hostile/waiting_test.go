@@ -4,5 +4,93 @@
 
 package hostile
 
-// waitingScenes is the attacks by waiting messages, and connections that crowd out others.
-var waitingScenes = []attack{}
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// waitingScenes is the attacks by waiting messages.
+var waitingScenes = []attack{
+	{"24.12_forged_properties", forgedProperties},
+}
+
+// forgedProperties sends properties and annotations that only workers and the broker set,
+// by every door.
+func forgedProperties(s *scene) {
+	s.define(http.MethodPut, "/queues/forged", `{"name": "forged"}`)
+	s.Cleanup(func() { _, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/forged", nil) })
+	forged := message.Draft{
+		Body: []byte("x"),
+		Application: []message.Pair{
+			{Name: "triagemq-state", Value: codec.Binary([]byte("forged"))}, {Name: "triagemq-preemptions", Value: codec.Long(1 << 40)},
+		},
+		Annotations: []message.Pair{
+			{Name: "x-opt-deadletter-source", Value: codec.String("forged")}, {Name: "x-triage-reply-level", Value: codec.Ubyte(255)},
+			{Name: "x-opt-sequence-number", Value: codec.Long(-1)}, {Name: "x-triage-level", Value: codec.Ubyte(255)},
+		},
+	}
+	s.fill("forged", 1, func(int) message.Draft { return forged })
+	batch := message.AppendBatch(nil, forged.Message(), forged.Message())
+	if n, err := s.flood(sendKey, "forged", message.FormatBatch, 1, func(int) []byte { return batch }); n != 1 {
+		s.Fatalf("a batch: %v", err)
+	}
+	c, err := client.Dial(s.ctx, "amqp://"+root.Name+":"+root.PrimaryKey+"@"+s.Addr, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { c.Close() })
+	out, err := c.OpenSender(s.ctx, "forged", nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	mine := map[string]any{"triagemq-state": []byte("forged"), "triagemq-preemptions": int64(1 << 40)}
+	if _, err := out.Schedule(s.ctx, time.Now().Add(100*time.Millisecond), &client.Message{Body: []byte("x"), Properties: mine}); err != nil {
+		s.Fatal(err)
+	}
+	const properties = `{"body": "x", "properties": {"triagemq-state": "forged", "triagemq-preemptions": 1099511627776}}`
+	for path, body := range map[string]string{
+		"/api/v1/queues/forged/messages": properties,
+		"/forged/messages":               "x",
+	} {
+		resp, text, err := s.call(s.ctx, sendKey, http.MethodPost, path, strings.NewReader(body),
+			"triagemq-state", "'forged'", "triagemq-preemptions", "1099511627776", "Content-Type", "application/json")
+		if err != nil || resp.StatusCode/100 != 2 {
+			s.Fatalf("%s: %v %s", path, err, text)
+		}
+	}
+	s.wantNothingForged(c, 6)
+}
+
+// wantNothingForged receives so many messages of the queue forged.
+func (s *scene) wantNothingForged(c *client.Client, n int) {
+	s.Helper()
+	in, err := c.OpenReceiver(s.ctx, "forged", &client.ReceiverOptions{TellLevel: true})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for n > 0 {
+		ms, err := in.Receive(s.ctx, n)
+		if err != nil {
+			s.Fatalf("%d messages did not come: %v", n, err)
+		}
+		for _, m := range ms {
+			for name := range m.Properties {
+				if strings.HasPrefix(strings.ToLower(name), "triagemq-") {
+					s.Errorf("message %d has the property %s: %v", m.SeqNo, name, m.Properties[name])
+				}
+			}
+			if m.DeadLetterSource != "" || m.SeqNo <= 0 || m.Level == nil || *m.Level != 4 {
+				s.Errorf("message %d has level %v and came from the dead letters of %q", m.SeqNo, m.Level, m.DeadLetterSource)
+			}
+		}
+		if err := in.Complete(s.ctx, ms...); err != nil {
+			s.Error(err)
+		}
+		n -= len(ms)
+	}
+}

@@ -28,6 +28,13 @@ const (
 	AnnotationObjective = "x-triage-objective"
 )
 
+// Application properties by which a worker gives a message back with its checkpoint. Only
+// the holder of its lock can set them; the broker removes those of senders.
+const (
+	PropertyState       = "triagemq-state"       // bytes of Task.Save
+	PropertyPreemptions = "triagemq-preemptions" // how often the task was preempted
+)
+
 // Application properties that say why a message is in a dead-letter queue.
 const (
 	DeadLetterReason      = "DeadLetterReason"

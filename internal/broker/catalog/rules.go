@@ -27,7 +27,7 @@ func checkRules(rules []entity.Rule) error {
 	}
 	var errs []error
 	for _, r := range rules {
-		if _, _, err := compileRule(r); err != nil {
+		if err := checkNewRule(r); err != nil {
 			errs = append(errs, fmt.Errorf("rule %q: %w", r.Name, err))
 		}
 	}
@@ -46,10 +46,19 @@ func checkRule(r entity.Rule) error {
 	if r.Validate() != nil {
 		return check(validate.Rule(r))
 	}
-	if _, _, err := compileRule(r); err != nil {
+	if err := checkNewRule(r); err != nil {
 		return fmt.Errorf("rule %q: %w", r.Name, err)
 	}
 	return nil
+}
+
+// checkNewRule compiles a rule that is not stored yet.
+func checkNewRule(r entity.Rule) error {
+	if _, _, err := compileRule(r); err != nil || r.Action.SQL == "" {
+		return err
+	}
+	_, err := validate.NewAction(r.Action)
+	return Invalid(err)
 }
 
 // checkSubscription reports every fault of a subscription if there are several kinds of

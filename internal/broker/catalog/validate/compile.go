@@ -55,6 +55,19 @@ func parameters(values map[string]entity.Value) (filter.Params, error) {
 	return params, nil
 }
 
+// NewAction is Action for a rule that is not stored yet: it cannot change what only the
+// broker and workers set. One that was stored earlier leaves such properties as they are.
+func NewAction(a entity.Action) (*filter.Action, error) {
+	action, err := Action(a)
+	if err != nil {
+		return nil, err
+	}
+	if name := action.Reserved(); name != "" {
+		return nil, fmt.Errorf("%s: only a worker that gives a message back sets this property", name)
+	}
+	return action, nil
+}
+
 // Action compiles the action of a rule, which has SQL.
 func Action(a entity.Action) (*filter.Action, error) {
 	params, err := parameters(a.Parameters)

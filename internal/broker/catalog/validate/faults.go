@@ -71,7 +71,7 @@ func sqlFaults(place string, r entity.Rule) entity.Faults {
 		add("filter.sql", err)
 	}
 	if r.Action.SQL != "" {
-		_, err := Action(r.Action)
+		_, err := NewAction(r.Action)
 		add("action.sql", err)
 	}
 	return fs
