@@ -88,7 +88,7 @@ func New(p Parts) http.Handler {
 		metrics: metrics.New(metrics.Sources{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Memory: p.Memory, Disk: p.Disk, Refusals: p.Refusals,
 			Connections: func(ctx context.Context) int { return len(p.Connections(ctx)) }}),
 		atom: atom.New(atom.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log,
-			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now()}),
+			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now(), ChargeMemory: p.ChargeMemory}),
 		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced, ChargeMemory: p.ChargeMemory}),
 		site: p.Site,
 	}

@@ -3,11 +3,13 @@
 package admin
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/cost"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/admin/rest"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -44,18 +46,30 @@ type Sent struct {
 // Batch is one message to send, or a list of them.
 type Batch []Outgoing
 
-// UnmarshalJSON reads either.
-func (b *Batch) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '[' {
-		var all []Outgoing
-		err := unmarshal(data, &all)
-		*b = all
-		return err
+// readBatch reads either. The messages of a list are counted before any is decoded.
+func (c *call) readBatch(limit int64) (Batch, error) {
+	body, err := c.read(limit)
+	if err != nil {
+		return nil, err
 	}
-	var one Outgoing
-	err := unmarshal(data, &one)
-	*b = Batch{one}
-	return err
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		var one Outgoing
+		if err := c.unmarshal(body, &one); err != nil {
+			return nil, err
+		}
+		return Batch{one}, nil
+	}
+	if n := cost.Elements(body); n > maxSend {
+		return nil, problem.Bad("%d messages; 1 to %d can be sent at a time.", n, maxSend)
+	}
+	var batch []Outgoing
+	if err := c.unmarshal(body, &batch); err != nil {
+		return nil, err
+	}
+	if len(batch) == 0 {
+		return nil, problem.Bad("0 messages; 1 to %d can be sent at a time.", maxSend)
+	}
+	return batch, nil
 }
 
 var peekQuery = []parameter{
@@ -252,13 +266,10 @@ func send(c *call) (any, error) {
 		return nil, err
 	}
 	defer to.Close()
-	var batch Batch
 	// Text takes up to six bytes in JSON for one, but then few do so often.
-	if err := c.decode(&batch, max(2*to.MaxMessageSize(), limits.Body)+sendSpace); err != nil {
+	batch, err := c.readBatch(max(2*to.MaxMessageSize(), limits.Body) + sendSpace)
+	if err != nil {
 		return nil, err
-	}
-	if len(batch) == 0 || len(batch) > maxSend {
-		return nil, problem.Bad("%d messages; 1 to %d can be sent at a time.", len(batch), maxSend)
 	}
 	var ms []*message.Message
 	for i := range batch {

@@ -92,8 +92,14 @@ func (a *api) policyRoutes() []route {
 	}
 }
 
-// raw reads the body as it is.
-func (c *call) raw() ([]byte, error) { return c.read(limits.Body) }
+// raw reads a policy as it is, and charges what it becomes when it is read.
+func (c *call) raw() ([]byte, error) {
+	body, err := c.read(limits.Body)
+	if err != nil {
+		return nil, err
+	}
+	return body, c.chargeTree(body)
+}
 
 func demand(c *call) (any, error) {
 	floor, err := c.number("floor", 0, 1e6)

@@ -3,11 +3,12 @@
 package admin
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/admin/cost"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -224,7 +226,58 @@ func (c *call) decode(to any, limit int64) error {
 	if err != nil {
 		return err
 	}
-	return unmarshalNamed(body, to, c.PathValue)
+	return c.unmarshal(body, to)
+}
+
+// unmarshal decodes JSON into to when what it becomes is charged to the request.
+func (c *call) unmarshal(body []byte, to any) error {
+	n, err := cost.JSON(body, reflect.TypeOf(to).Elem())
+	if err != nil {
+		return err
+	}
+	if err := c.charge(n); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	switch err = d.Decode(to); {
+	case err == nil && d.More():
+		return problem.Bad("There is something after the end of the JSON.")
+	case err != nil:
+		if err := c.charge(n); err != nil { // it is read again, to find all faults
+			return err
+		}
+		return faulty(body, to, c.PathValue, err)
+	}
+	return c.chargePolicy(to)
+}
+
+// charge charges n bytes to the request until its answer is made.
+func (c *call) charge(n int64) error {
+	if !c.ChargeMemory(c.Request, n) {
+		return problem.Busy()
+	}
+	return nil
+}
+
+// chargePolicy charges what the policy of a definition becomes when it is read.
+func (c *call) chargePolicy(definition any) error {
+	switch d := definition.(type) {
+	case *entity.Queue:
+		return c.chargeTree(d.Policy)
+	case *entity.Subscription:
+		return c.chargeTree(d.Policy)
+	}
+	return nil
+}
+
+// chargeTree charges what JSON becomes that is read as a tree of values.
+func (c *call) chargeTree(text []byte) error {
+	n, err := cost.JSON(text, reflect.TypeFor[any]())
+	if err != nil {
+		return err
+	}
+	return c.charge(n)
 }
 
 // read reads the body. After that it checks the rights of the caller again.
@@ -234,27 +287,6 @@ func (c *call) read(limit int64) ([]byte, error) {
 		return nil, err
 	}
 	return body, c.recheck()
-}
-
-func unmarshal(body []byte, to any) error {
-	return unmarshalNamed(body, to, func(string) string { return "" })
-}
-
-// unmarshalNamed is unmarshal for a definition whose name may be in the path.
-func unmarshalNamed(body []byte, to any, path func(name string) string) error {
-	d := json.NewDecoder(strings.NewReader(string(body)))
-	d.DisallowUnknownFields()
-	err := d.Decode(to)
-	if err == nil && d.More() {
-		return problem.Bad("There is something after the end of the JSON.")
-	}
-	if inner, ok := errors.AsType[*problem.Problem](err); ok {
-		return inner // of a type that reads itself
-	}
-	if err == nil {
-		return nil
-	}
-	return faulty(body, to, path, err)
 }
 
 // faulty returns all faults of a body that could not be read: the fields that
@@ -316,7 +348,8 @@ func definitionFaults(v any, path func(string) string) entity.Faults {
 
 // merge applies the fields of a patch to a value [RFC 7396]. A null is kept,
 // because it differs from an absent field: a null policy removes the policy, an
-// absent one keeps it. For all other fields null is the default.
+// absent one keeps it. For all other fields null is the default. The old value, as JSON, is
+// charged like the patch.
 func merge[T any](c *call, old T) (T, error) {
 	var next T
 	var fields, patch map[string]json.RawMessage
@@ -327,14 +360,15 @@ func merge[T any](c *call, old T) (T, error) {
 	if err != nil {
 		return next, err
 	}
-	if err := json.Unmarshal(b, &fields); err != nil {
+	if err := c.unmarshal(b, &fields); err != nil {
 		return next, err
 	}
 	maps.Copy(fields, patch)
 	if b, err = json.Marshal(fields); err != nil {
 		return next, err
 	}
-	return next, unmarshal(b, &next)
+	err = c.unmarshal(b, &next)
+	return next, err
 }
 
 // number reads a number from the query.

@@ -58,18 +58,19 @@ var bounds = map[string]string{
 	"group rest":                         "the members of the group",
 	"servicebus loader.encode":           "the size of one message that was read",
 
-	// Documents by HTTP. Each body is read by problem.ReadBody, and charged as it comes.
-	"admin Outgoing.setBody":  "a string in a body that was read",
-	"admin cutRune":           "four bytes, which a rune has at most",
-	"admin merge":             "limits.Body; the definition that is changed has limits.Definition",
-	"admin newAPI":            "the processors",
-	"admin unmarshalNamed":    "the body that was read: limits.Body, limits.BatchByHTTP",
-	"admin/atom parse":        "limits.Body",
-	"admin/problem ReadBody":  "the limit of its caller: limits.Body, limits.BatchByHTTP, the size of a message",
-	"admin/property Parse":    "one value in a body that was read",
-	"admin/rest call.readOne": "one header: limits.Header",
-	"admin/rest parseHeader":  "one header: limits.Header",
-	"admin/rest readBatch":    "limits.BatchByHTTP, and limits.SentByHTTP messages",
+	// Documents by HTTP. Each body is read by problem.ReadBody, and charged as it comes; what
+	// it becomes is charged before it is decoded, as package admin/cost finds out.
+	"admin Outgoing.setBody":    "a string in a body that was read",
+	"admin call.unmarshal":      "cost.JSON: limits.Elements, limits.Depth, and the memory of the request",
+	"admin cutRune":             "four bytes, which a rune has at most",
+	"admin newAPI":              "the processors",
+	"admin/atom parse":          "cost.XML: limits.XMLElements, limits.Attributes, and the memory of the request",
+	"admin/cost fields.find":    "one name in a body that was read",
+	"admin/problem ReadBody":    "the limit of its caller: limits.Body, limits.BatchByHTTP, the size of a message",
+	"admin/property Parse":      "one value in a body that was read",
+	"admin/rest call.readBatch": "limits.SentByHTTP messages; cost.JSON: limits.Elements, and the memory of the request",
+	"admin/rest call.readOne":   "one header: limits.Header",
+	"admin/rest parseHeader":    "one header: limits.Header",
 
 	// Definitions, which are part of such documents or were stored.
 	"access Rights.UnmarshalJSON":         "the definition that it is in: limits.Definition",

@@ -213,6 +213,15 @@ const (
 	// SmallFrames is how many frames with little or no content a WebSocket may bring at
 	// once, and in each second: pieces of less than 16 bytes, pings.
 	SmallFrames = 1000
+	// Elements is how many elements one list, or members one object, in the JSON of a request
+	// may have. JSON that is stored as it is, such as the body of a message, has no limit.
+	Elements = 10_000
+	// XMLElements is how many elements the XML of a request may have.
+	XMLElements = 20_000
+	// XMLDepth is how deep they may be nested in one another.
+	XMLDepth = 16
+	// Attributes is how many attributes an element in the XML of a request may have.
+	Attributes = 64
 	// BatchByHTTP is how many bytes a batch of messages may have, unless the entity
 	// takes larger messages.
 	BatchByHTTP = 4 << 20

@@ -91,5 +91,9 @@ var table = []row{
 	{"Header of an HTTP request", Header, Bytes},
 	{"Body of an HTTP request that defines something", Body, Bytes},
 	{"Body of an HTTP request that sends a batch", BatchByHTTP, Bytes},
+	{"Elements of a list, members of an object, in JSON", Elements, Count},
+	{"Elements in XML", XMLElements, Count},
+	{"Elements nested in one another in XML", XMLDepth, Count},
+	{"Attributes of an element in XML", Attributes, Count},
 	{"Frames of a WebSocket without content, in a second", SmallFrames, Count},
 }

@@ -32,8 +32,13 @@ func (f Fault) Error() string {
 // Unwrap makes every Fault an errInvalid.
 func (f Fault) Unwrap() error { return errInvalid }
 
-// Faults are all faults of a policy, in the order of its fields.
+// Faults are the faults of a policy, in the order of its fields: all of them, or the first
+// maxFaults.
 type Faults []Fault
+
+// maxFaults is how many faults are reported. The author of a policy must not control the
+// length of the answer.
+const maxFaults = 100
 
 func (fs Faults) Error() string {
 	lines := make([]string, len(fs))
@@ -65,5 +70,7 @@ func (fs Faults) err() error {
 }
 
 func (fs *Faults) addf(path, format string, args ...any) {
-	*fs = append(*fs, Fault{Path: path, Problem: fmt.Sprintf(format, args...)})
+	if len(*fs) < maxFaults {
+		*fs = append(*fs, Fault{Path: path, Problem: fmt.Sprintf(format, args...)})
+	}
 }

@@ -4,5 +4,90 @@
 
 package hostile
 
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/access"
+)
+
 // webScenes is the attacks by HTTP requests: bodies that grow when they are decoded, lists, purges.
-var webScenes = []attack{}
+var webScenes = []attack{
+	{"24.02_bodies_of_many_elements", bodiesOfManyElements},
+	{"24.02_elements_with_many_attributes", elementsWithManyAttributes},
+}
+
+const typeBatch = "application/vnd.microsoft.servicebus.json"
+
+// repeated is a text of some size that has one part many times.
+func repeated(size int, before, each, after string) string {
+	n := (size - len(before) - len(after)) / (len(each) + 1)
+	return before + strings.TrimSuffix(strings.Repeat(each+",", n), ",") + after
+}
+
+// bodiesOfManyElements sends JSON of a few bytes for each element to everything that reads
+// JSON, to some of it with a key that may only send.
+func bodiesOfManyElements(s *scene) {
+	mib := scale(2, 4) << 20
+	s.define(http.MethodPut, "/queues/defined", `{}`)
+	s.Cleanup(func() { _, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/defined", nil) })
+	const definition = 1<<20 - 1024
+	for _, c := range []struct {
+		key                access.Rule
+		method, path, body string
+	}{
+		{sendKey, http.MethodPost, "/site/messages", repeated(mib, "[", "{}", "]")},
+		{sendKey, http.MethodPost, "/site/messages", repeated(mib, "[", "null", "]")},
+		{sendKey, http.MethodPost, "/site/messages", repeated(mib, `[{"UserProperties":{`, `"":1`, "}}]")},
+		{sendKey, http.MethodPost, "/site/messages", repeated(mib, `[{"\u0055serProperties":{`, `"":{}`, "}}]")},
+		{sendKey, http.MethodPost, "/site/messages", repeated(mib, "[", repeated(40<<10, `{"UserProperties":{`, `"":1`, "}}"), "]")},
+		{sendKey, http.MethodPost, "/api/v1/queues/site/messages", repeated(definition, "[", "{}", "]")},
+		{sendKey, http.MethodPost, "/api/v1/queues/site/messages", repeated(definition, `[{"properties":{`, `"":1`, "}}]")},
+		{root, http.MethodPut, "/api/v1/queues/defined", repeated(definition, `{"authorizationRules":[`, "{}", "]}")},
+		{root, http.MethodPatch, "/api/v1/queues/defined", repeated(definition, `{`, `"":0`, "}")},
+		{root, http.MethodPatch, "/api/v1/queues/defined", repeated(definition, `{"authorizationRules":[`, "null", "]}")},
+		{root, http.MethodPut, "/api/v1/topics/rules/subscriptions/s", repeated(definition, `{"rules":[`, "{}", "]}")},
+		{root, http.MethodPost, "/api/v1/hubs", repeated(definition, `{"consumerGroups":[`, "{}", "]}")},
+		{root, http.MethodPut, "/api/v1/policies/defined", repeated(definition, `{"classes":[`, "{}", "]}")},
+		{root, http.MethodPost, "/api/v1/policies/defined/dry-run", repeated(definition, `[`, "[]", "]")},
+		{root, http.MethodPost, "/api/v1/policies/defined/dry-run", strings.Repeat("[", definition)},
+		{root, http.MethodPost, "/api/v1/topics/rules/try", repeated(definition, `{"properties":{`, `"":null`, "}}")},
+	} {
+		s.refusedTogether(c.key, c.method, c.path, c.body, "Content-Type", typeBatch)
+	}
+}
+
+// elementsWithManyAttributes sends XML that is nothing but attributes, or namespaces, or
+// elements.
+func elementsWithManyAttributes(s *scene) {
+	const size = 1<<20 - 1024
+	for _, body := range []string{
+		"<entry " + strings.Repeat(`a="" `, size/5) + "/>",
+		"<entry " + strings.Repeat(`xmlns:a="" `, size/11) + "/>",
+		"<entry>" + strings.Repeat("<a/>", size/4) + "</entry>",
+		"<entry>" + strings.Repeat(`<a b="" c="" d="" e="" f="" g=""/>`, size/34) + "</entry>",
+	} {
+		s.refusedTogether(root, http.MethodPut, "/made-of-xml?api-version=2021-05", body)
+	}
+}
+
+// refusedTogether makes the same request many times at once. Each is refused, and not because
+// the broker has a fault.
+func (s *scene) refusedTogether(key access.Rule, method, path, body string, header ...string) {
+	s.Helper()
+	n := scale(8, 32)
+	answers := make([]string, n)
+	together(n, n, func(i int) {
+		resp, text, err := s.call(s.ctx, key, method, path, strings.NewReader(body), header...)
+		if err != nil { // its body is not read to the end if there is no memory for it
+			answers[i] = err.Error()
+			return
+		}
+		answers[i] = fmt.Sprintf("%s %.160s", resp.Status, text)
+		if resp.StatusCode/100 != 4 && resp.StatusCode != http.StatusServiceUnavailable {
+			s.Errorf("%s %s, %.40s: %s", method, path, body, answers[i])
+		}
+	})
+	s.Logf("%s %s, %.40s: %s", method, path, body, strings.TrimSpace(answers[0]))
+}

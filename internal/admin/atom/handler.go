@@ -12,7 +12,6 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Parts is what the handler works with; all of it is required.
@@ -23,6 +22,9 @@ type Parts struct {
 	Namespace string
 	Started   time.Time // reported as the creation time of the namespace
 	Encrypted func(*http.Request) bool
+	// ChargeMemory charges memory until the handler of a request returns, and
+	// reports whether there was space for it.
+	ChargeMemory func(*http.Request, int64) bool
 }
 
 // Handler answers requests of the administration clients.
@@ -39,14 +41,14 @@ type call struct {
 	*Handler
 	*http.Request
 	target
+	w     http.ResponseWriter
 	grant access.Grant
 	out   writer
 }
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{Handler: h, Request: r}
-	r.Body = http.MaxBytesReader(w, r.Body, limits.Body)
+	c := &call{Handler: h, Request: r, w: w}
 	status, err := c.serve()
 	if err != nil {
 		status = c.fail(w, err)

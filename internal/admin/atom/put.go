@@ -9,9 +9,11 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/admin/cost"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // put creates an entity or, with If-Match, changes it.
@@ -22,7 +24,7 @@ func (c *call) put() (status int, err error) {
 	if c.kind > lastPut {
 		return 0, problem.Method(http.MethodGet)
 	}
-	root, err := parse(c.Body)
+	root, err := c.tree()
 	if err != nil {
 		return 0, err
 	}
@@ -53,6 +55,22 @@ func (c *call) put() (status int, err error) {
 		return status, c.putGroup(d)
 	}
 	return 0, problem.Bad("A <%s> does not belong at this address.", d.name)
+}
+
+// tree reads the body. What it becomes is charged to the request before it is decoded.
+func (c *call) tree() (*element, error) {
+	body, err := problem.ReadBody(c.w, c.Request, limits.Body)
+	if err != nil {
+		return nil, err
+	}
+	n, err := cost.XML(body)
+	if err != nil {
+		return nil, err
+	}
+	if !c.ChargeMemory(c.Request, n) {
+		return nil, problem.Busy()
+	}
+	return parse(body)
 }
 
 // updates reports whether what is put has to be there already.

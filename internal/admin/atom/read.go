@@ -3,6 +3,7 @@
 package atom
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -12,12 +13,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/entity"
-)
-
-// Limits of a request.
-const (
-	maxDepth    = 16
-	maxElements = 20_000
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // The namespaces. They are on the wire and never change.
@@ -39,25 +35,25 @@ type element struct {
 	children []*element
 }
 
-// parse reads one document.
-func parse(body io.Reader) (*element, error) {
-	d := xml.NewDecoder(body)
+// parse reads one document, whose elements and attributes were counted.
+func parse(body []byte) (*element, error) {
+	d := xml.NewDecoder(bytes.NewReader(body))
 	var open []*element
 	var root *element
-	for n := 0; ; {
+	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) && root != nil && len(open) == 0 {
 			return root, nil
 		}
 		if err != nil {
-			return nil, malformed(err)
+			return nil, problem.Bad("The request is not well-formed XML: %v.", err)
 		}
 		switch t := token.(type) {
 		case xml.Directive:
 			return nil, problem.Bad("The request has a document type declaration, which is not accepted.")
 		case xml.StartElement:
-			if n++; n > maxElements || len(open) >= maxDepth {
-				return nil, problem.Bad("The request has more than %d elements, or they are nested deeper than %d.", maxElements, maxDepth)
+			if len(open) >= limits.XMLDepth {
+				return nil, problem.Bad("The elements of the request are nested deeper than %d.", limits.XMLDepth)
 			}
 			e := newElement(t)
 			switch {
@@ -95,17 +91,6 @@ func newElement(t xml.StartElement) *element {
 		}
 	}
 	return e
-}
-
-// malformed returns the error for invalid XML, or for a body that is too large.
-func malformed(err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return err
-	}
-	if p, ok := errors.AsType[*problem.Problem](err); ok {
-		return p // an error of the reader below us
-	}
-	return problem.Bad("The request is not well-formed XML: %v.", err)
 }
 
 func (e *element) text() string { return string(e.chars) }

@@ -9,9 +9,11 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/cost"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/admin/property"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -46,7 +48,7 @@ func (c *call) send() error {
 	}
 	var batch []*message.Message
 	if kind == typeBatch {
-		batch, err = readBatch(body)
+		batch, err = c.readBatch(body)
 	} else {
 		batch, err = c.readOne(body)
 	}
@@ -112,13 +114,25 @@ type batched struct {
 	UserProperties   map[string]json.RawMessage
 }
 
-func readBatch(body []byte) ([]*message.Message, error) {
+// readBatch reads the messages of a batch. They are counted, and what they become is charged
+// to the request, before any is decoded.
+func (c *call) readBatch(body []byte) ([]*message.Message, error) {
+	if n := cost.Elements(body); n > maxMessages {
+		return nil, badCount(n)
+	}
+	n, err := cost.JSON(body, reflect.TypeFor[[]batched]())
+	if err != nil {
+		return nil, err
+	}
+	if !c.ChargeMemory(c.Request, n) {
+		return nil, problem.Busy()
+	}
 	var items []batched
 	if err := json.Unmarshal(body, &items); err != nil {
 		return nil, problem.Bad("The batch: %v.", err)
 	}
-	if len(items) == 0 || len(items) > maxMessages {
-		return nil, problem.Bad("The batch has %d messages; it may have 1 to %d.", len(items), maxMessages)
+	if len(items) == 0 {
+		return nil, badCount(0)
 	}
 	var batch []*message.Message
 	for i, item := range items {
@@ -136,4 +150,8 @@ func readBatch(body []byte) ([]*message.Message, error) {
 		batch = append(batch, d.Message())
 	}
 	return batch, nil
+}
+
+func badCount(n int) error {
+	return problem.Bad("The batch has %d messages; it may have 1 to %d.", n, maxMessages)
 }
