@@ -95,10 +95,12 @@ func rewindGroup(c *call, group string) error {
 	if err != nil {
 		return err
 	}
-	return c.eachPartition(r.Partition, func(p int) error {
-		_, err := c.Broker.RewindGroup(c.Context(), group, p, to)
+	at, err := c.partitions(r.Partition)
+	if err != nil {
 		return err
-	})
+	}
+	_, err = c.Broker.RewindGroup(c.Context(), group, at, to)
+	return err
 }
 
 func releasePartition(c *call, group string) error {
@@ -113,9 +115,11 @@ func releasePartition(c *call, group string) error {
 	if r.CoolDown != nil {
 		coolDown = r.CoolDown.Std()
 	}
-	return c.eachPartition(r.Partition, func(p int) error {
-		return c.Broker.MoveAwayGroup(c.Context(), group, p, coolDown)
-	})
+	at, err := c.partitions(r.Partition)
+	if err != nil {
+		return err
+	}
+	return c.Broker.MoveAwayGroup(c.Context(), group, at[0], coolDown)
 }
 
 func pauseGroup(c *call, group string) error {
@@ -139,25 +143,28 @@ func resumeGroup(c *call, group string) error {
 }
 
 func (c *call) pauseUntil(partition *int, group string, until time.Time) error {
-	return c.eachPartition(partition, func(p int) error { return c.Broker.PauseGroup(c.Context(), group, p, until) })
-}
-
-// eachPartition does something to a partition, or to all if it is nil.
-func (c *call) eachPartition(partition *int, do func(int) error) error {
-	h, err := c.Broker.Hub(c.PathValue("hub"))
+	at, err := c.partitions(partition)
 	if err != nil {
 		return err
 	}
+	return c.Broker.PauseGroup(c.Context(), group, at, until)
+}
+
+// partitions returns the partition that a request is about, or all of the hub if it is nil.
+func (c *call) partitions(partition *int) ([]int, error) {
+	h, err := c.Broker.Hub(c.PathValue("hub"))
+	if err != nil {
+		return nil, err
+	}
 	if partition != nil {
 		if *partition < 0 || *partition >= h.PartitionCount {
-			return problem.NotFound("The partitions of %q are 0 to %d; there is no %d.", h.Name, h.PartitionCount-1, *partition)
+			return nil, problem.NotFound("The partitions of %q are 0 to %d; there is no %d.", h.Name, h.PartitionCount-1, *partition)
 		}
-		return do(*partition)
+		return []int{*partition}, nil
 	}
-	for p := range h.PartitionCount {
-		if err := do(p); err != nil {
-			return err
-		}
+	all := make([]int, h.PartitionCount)
+	for p := range all {
+		all[p] = p
 	}
-	return nil
+	return all, nil
 }

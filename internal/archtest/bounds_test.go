@@ -54,6 +54,8 @@ var bounds = map[string]string{
 	"eventhubs links.readHub":            "limits.Partitions",
 	"eventhubs ownerships":               "limits.Partitions",
 	"group Groups.Info":                  "limits.Partitions",
+	"group Groups.Pause":                 "limits.Partitions",
+	"group group.part":                   "limits.Partitions, or maxPartitions in a record; what a request adds is charged before",
 	"group assign":                       "the members of the group",
 	"group rest":                         "the members of the group",
 	"servicebus loader.encode":           "the size of one message that was read",
@@ -62,6 +64,7 @@ var bounds = map[string]string{
 	// it becomes is charged before it is decoded, as package admin/cost finds out.
 	"admin Outgoing.setBody":    "a string in a body that was read",
 	"admin call.unmarshal":      "cost.JSON: limits.Elements, limits.Depth, and the memory of the request",
+	"admin call.partitions":     "limits.Partitions",
 	"admin cutRune":             "four bytes, which a rune has at most",
 	"admin newAPI":              "the processors",
 	"admin/atom parse":          "cost.XML: limits.XMLElements, limits.Attributes, and the memory of the request",

@@ -59,6 +59,7 @@ var (
 	ErrUnknownMember = group.ErrUnknownMember
 	ErrCoordinated   = group.ErrCoordinated
 	ErrMembers       = group.ErrMembers
+	ErrGroupMemory   = group.ErrMemory
 	ErrTaken         = group.ErrTaken
 	ErrLeft          = group.ErrLeft
 	// ErrGroupPartition means what ErrPartition does, while partitions are added.

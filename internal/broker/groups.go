@@ -102,15 +102,15 @@ func (b *Broker) CheckpointGroup(ctx context.Context, addr string, cs []group.Ch
 	return errs, catalog.Translate(err)
 }
 
-// RewindGroup sets the checkpoint of a partition, back or forth. It returns the event
+// RewindGroup sets the checkpoints of partitions, back or forth. It returns of each the event
 // before the one that is handled next.
-func (b *Broker) RewindGroup(ctx context.Context, addr string, partition int, to stream.Start) (stream.SeqNo, error) {
+func (b *Broker) RewindGroup(ctx context.Context, addr string, partitions []int, to stream.Start) ([]stream.SeqNo, error) {
 	h, g, err := b.groupOf(addr)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	n, err := h.on.Rewind(ctx, g, partition, to)
-	return n, catalog.Translate(err)
+	at, err := h.on.Rewind(ctx, g, partitions, to)
+	return at, catalog.Translate(err)
 }
 
 // MoveAwayGroup takes a partition from its owner, who does not get it back for a while.
@@ -122,13 +122,14 @@ func (b *Broker) MoveAwayGroup(ctx context.Context, addr string, partition int, 
 	return catalog.Translate(h.on.MoveAway(ctx, g, partition, coolDown))
 }
 
-// PauseGroup keeps a partition from all members until a time; zero is no longer.
-func (b *Broker) PauseGroup(ctx context.Context, addr string, partition int, until time.Time) error {
+// PauseGroup keeps partitions from all members until a time, all of them if none is given; a
+// zero time is no longer.
+func (b *Broker) PauseGroup(ctx context.Context, addr string, partitions []int, until time.Time) error {
 	h, g, err := b.groupOf(addr)
 	if err != nil {
 		return err
 	}
-	return catalog.Translate(h.on.Pause(ctx, g, partition, until))
+	return catalog.Translate(h.on.Pause(ctx, g, partitions, until))
 }
 
 // ClaimGroup claims partitions for processors that balance by themselves, and returns the

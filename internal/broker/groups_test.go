@@ -55,7 +55,7 @@ func TestGroupFromJoiningToDeletion(t *testing.T) {
 	if err != nil || len(info.Members) != 1 || info.Partitions[1].Owner != "a" || info.Partitions[1].LagEvents != 1 {
 		t.Errorf("info %+v, %v", info, err)
 	}
-	if n, err := b.RewindGroup(ctx, addr, 1, stream.Earliest()); err != nil || n != -1 {
+	if n, err := b.RewindGroup(ctx, addr, []int{1}, stream.Earliest()); err != nil || n[0] != -1 {
 		t.Errorf("rewind: %d, %v", n, err)
 	}
 	for has.Grants[1].Checkpoint != broker.Beginning {

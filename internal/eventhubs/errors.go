@@ -12,6 +12,9 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
+// groupMemory is the text of broker.ErrGroupMemory.
+const groupMemory = "The broker has no memory for more members, claims and checkpoints of consumer groups (limits.storedMemory)."
+
 // conditions are how errors of hubs are reported to peers.
 var conditions = []condition.Condition{
 	// The Go SDK tries again and again after 400, and gives up at 404.
@@ -29,6 +32,7 @@ var conditions = []condition.Condition{
 	{Err: broker.ErrCoordinated, Name: names.Coordinated, Status: condition.StatusConflict},
 	{Err: broker.ErrTaken, Name: endpoint.CondStolen, Status: condition.StatusGone, Text: "Another process has joined '{entity}' with the ID of this member."},
 	{Err: broker.ErrMembers, Name: endpoint.CondResourceLimitExceeded, Status: condition.StatusForbidden},
+	{Err: broker.ErrGroupMemory, Name: endpoint.CondResourceLimitExceeded, Status: condition.StatusForbidden, Text: groupMemory},
 	{Err: broker.ErrMemberName, Name: names.ArgumentError, Status: condition.StatusBadRequest},
 	{Err: broker.ErrNotOwned, Name: endpoint.CondNotAllowed, Status: condition.StatusBadRequest},
 	{Err: message.ErrFormat, Name: endpoint.CondNotImplemented, Status: condition.StatusUnsupported},

@@ -247,13 +247,13 @@ func (c *links) beginRewind(g *groupCall) (azure.Run, error) {
 		return nil, err
 	}
 	return func(ctx context.Context) (codec.Value, error) {
+		before, err := c.broker.RewindGroup(ctx, g.path, at, to)
+		if err != nil {
+			return codec.Value{}, err
+		}
 		partitions, numbers := make([]int32, len(at)), make([]int64, len(at))
 		for i, p := range at {
-			n, err := c.broker.RewindGroup(ctx, g.path, p, to)
-			if err != nil {
-				return codec.Value{}, fmt.Errorf("partition %d: %w", p, err)
-			}
-			partitions[i], numbers[i] = int32(p), int64(n)
+			partitions[i], numbers[i] = int32(p), int64(before[i])
 		}
 		return wire.Result(
 			names.GroupPartitions, codec.Raw(codec.AppendIntArray(nil, partitions)),
@@ -305,12 +305,7 @@ func (c *links) beginPause(g *groupCall) (azure.Run, error) {
 		}
 	}
 	return func(ctx context.Context) (codec.Value, error) {
-		for _, p := range at {
-			if err := c.broker.PauseGroup(ctx, g.path, p, until); err != nil {
-				return codec.Value{}, fmt.Errorf("partition %d: %w", p, err)
-			}
-		}
-		return codec.Value{}, nil
+		return codec.Value{}, c.broker.PauseGroup(ctx, g.path, at, until)
 	}, nil
 }
 

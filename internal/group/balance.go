@@ -3,6 +3,7 @@
 package group
 
 import (
+	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
@@ -15,7 +16,7 @@ const revokeFor = 30 * time.Second
 func (s *Groups) balanceSoon(now time.Time, g *group) {
 	if g.balanceAt.IsZero() {
 		g.balanceAt = now.Add(joinWindow)
-		s.at(g.balanceAt)
+		g.wake(g.balanceAt)
 	}
 }
 
@@ -26,23 +27,12 @@ func (m *member) canTake() bool { return m != nil && m.connected && !m.leaving }
 // waits reports whether the partitions of a member stay as they are until it is back.
 func (m *member) waits() bool { return m != nil && !m.connected }
 
-func (p *part) isPaused(now time.Time) bool { return ms(p.paused).After(now) }
-
-func (p *part) cools(id string, now time.Time) bool {
-	for _, c := range p.cool {
-		if c.member == id && ms(c.until).After(now) {
-			return true
-		}
-	}
-	return false
-}
-
 // balance assigns the partitions of a group. What is free is granted, what is held by
 // another is revoked first.
 func (s *Groups) balance(now time.Time, g *group, out *machine.Effects) {
 	g.balanceAt = time.Time{}
-	if s.partitions > 0 && len(g.members) > 0 {
-		g.part(s.partitions - 1)
+	if len(g.members) > 0 {
+		s.share(g) // some may have been added to the hub
 	}
 	var takers []*member
 	index := make(map[string]int)
@@ -54,14 +44,14 @@ func (s *Groups) balance(now time.Time, g *group, out *machine.Effects) {
 	}
 	var slots []slot
 	var numbers []int
-	for n := range min(len(g.parts), s.partitions) {
-		p := &g.parts[n]
+	for n, p := range g.used() {
 		switch {
+		case n >= s.partitions:
 		case p.owner != "" && g.member(p.owner).waits():
 		case p.isPaused(now):
 			s.direct(now, g, n, nil, out)
 		default:
-			slots, numbers = append(slots, p.slot(index, takers, now)), append(numbers, n)
+			slots, numbers = append(slots, p.slot(index, now)), append(numbers, n)
 		}
 	}
 	for i, m := range assignAgain(slots, len(takers)) {
@@ -71,50 +61,53 @@ func (s *Groups) balance(now time.Time, g *group, out *machine.Effects) {
 			s.direct(now, g, numbers[i], takers[m], out)
 		}
 	}
+	if len(g.members) == 0 {
+		g.unhandled()
+	}
 	s.scheduleGroup(now, g)
 }
 
 // slot describes a partition for assign.
-func (p *part) slot(index map[string]int, takers []*member, now time.Time) slot {
+func (p *part) slot(index map[string]int, now time.Time) slot {
 	sl := slot{at: nobody, held: nobody}
 	if m, ok := index[p.owner]; ok {
 		sl.at, sl.held = m, m
 	}
-	if m, ok := index[p.next]; ok && !p.revokeBy.IsZero() {
+	if m, ok := index[p.look().next]; ok && p.revoked() {
 		sl.at, sl.coming = m, true
 	}
-	if len(p.cool) > 0 {
-		for m, x := range takers {
-			if p.cools(x.ID, now) {
-				sl.barred = append(sl.barred, m)
-			}
+	for _, c := range p.cooling() {
+		if m, ok := index[c.member]; ok && ms(c.until).After(now) && !slices.Contains(sl.barred, m) {
+			sl.barred = append(sl.barred, m)
 		}
 	}
+	slices.Sort(sl.barred)
 	return sl
 }
 
 // direct has a partition go to a member; nil is nobody.
 func (s *Groups) direct(now time.Time, g *group, n int, to *member, out *machine.Effects) {
-	p := &g.parts[n]
+	p := g.parts[n]
 	switch {
 	case p.owner == "" && to != nil:
 		s.grant(now, g, n, to, out)
 	case p.owner == "":
-		if p.was != "" {
-			g.note(Change{At: now, Partition: n, From: p.was, Why: p.why})
-			p.was = ""
+		if l := p.look(); l.was != "" {
+			g.note(Change{At: now, Partition: n, From: l.was, Why: l.why})
+			l.was = ""
 		}
 	case to != nil && p.owner == to.ID:
-		if !p.revokeBy.IsZero() {
-			p.revokeBy, p.next = time.Time{}, ""
+		if p.revoked() {
+			p.live.revokeBy, p.live.next = 0, ""
 			s.tell(to)
 		}
 	default:
-		if p.next = ""; to != nil {
-			p.next = to.ID
+		l := g.handling(p)
+		if l.next = ""; to != nil {
+			l.next = to.ID
 		}
-		if p.revokeBy.IsZero() {
-			p.revokeBy = now.Add(revokeFor)
+		if l.revokeBy == 0 {
+			l.revokeBy = momentOf(now.Add(revokeFor))
 			s.tell(g.member(p.owner))
 		}
 	}
@@ -122,8 +115,9 @@ func (s *Groups) direct(now time.Time, g *group, n int, to *member, out *machine
 
 // grant gives a partition to a member, with a higher epoch.
 func (s *Groups) grant(now time.Time, g *group, n int, to *member, out *machine.Effects) {
-	p := &g.parts[n]
-	from, why := p.was, p.why
+	p := g.parts[n]
+	l := g.handling(p)
+	from, why := l.was, l.why
 	if from == "" {
 		why = "free"
 	}
@@ -131,8 +125,8 @@ func (s *Groups) grant(now time.Time, g *group, n int, to *member, out *machine.
 		g.moves++
 	}
 	p.release()
-	p.was = ""
-	p.owner, p.since, p.moved = to.ID, s.stamp(now), now
+	l.was = ""
+	p.owner, p.since, l.moved = to.ID, s.stamp(now), momentOf(now)
 	p.epoch = s.nextEpoch(p)
 	p.writeOwner(g, n, out)
 	g.note(Change{At: now, Partition: n, From: from, To: to.ID, Why: why})
@@ -144,44 +138,59 @@ func (s *Groups) nextEpoch(p *part) int64 { return min(max(p.epoch, s.floor)+1, 
 // release makes a partition nobody's.
 func (p *part) release() {
 	p.owner, p.since = "", 0
-	p.next, p.revokeBy = "", time.Time{}
-	p.handled, p.moved, p.heard = None, time.Time{}, time.Time{}
+	if l := p.live; l != nil {
+		l.next, l.revokeBy = "", 0
+		l.handled, l.moved, l.heard = None, 0, 0
+	}
 }
 
 // free takes a partition from its owner.
 func (s *Groups) free(g *group, n int, why string, out *machine.Effects) {
-	p := &g.parts[n]
+	p := g.parts[n]
+	l := g.handling(p)
 	s.tell(g.member(p.owner))
-	was, next := p.owner, p.next
+	was, next := p.owner, l.next
 	p.release()
-	p.was, p.why, p.next = was, why, next
+	l.was, l.why, l.next = was, why, next
 	p.writeOwner(g, n, out)
 }
 
 // passOn gives a partition that was freed to the one it was to move to. If that is not
-// possible, everything is assigned again.
-func (s *Groups) passOn(now time.Time, g *group, n int, out *machine.Effects) {
-	p := &g.parts[n]
-	next := g.member(p.next)
-	p.next = ""
+// possible it reports false, and everything has to be assigned again.
+func (s *Groups) passOn(now time.Time, g *group, n int, out *machine.Effects) bool {
+	p := g.parts[n]
+	next := g.member(p.look().next)
+	if p.live != nil {
+		p.live.next = ""
+	}
 	if next.canTake() && !p.isPaused(now) && !p.cools(next.ID, now) {
 		s.grant(now, g, n, next, out)
-	} else if g.balanceAt.IsZero() {
-		s.balance(now, g, out)
+		return true
 	}
+	return false
 }
 
 // takeOverdue takes the partitions that were not released in time.
 func (s *Groups) takeOverdue(now time.Time, g *group, out *machine.Effects) {
-	for n := range g.parts {
-		p := &g.parts[n]
-		if p.revokeBy.IsZero() || now.Before(p.revokeBy) {
+	var leaving []*member
+	left := false
+	for n, p := range g.used() {
+		if !p.revoked() || momentOf(now) < p.live.revokeBy {
 			continue
 		}
-		owner := g.member(p.owner)
+		if owner := g.member(p.owner); owner.leaving {
+			leaving = append(leaving, owner)
+		}
 		s.free(g, n, "taken", out)
-		s.passOn(now, g, n, out)
-		s.leftIfDone(now, owner, out)
+		left = !s.passOn(now, g, n, out) || left
+	}
+	if left && g.balanceAt.IsZero() {
+		s.balance(now, g, out) // once, however many there are
+	}
+	for i, m := range leaving {
+		if !slices.Contains(leaving[:i], m) {
+			s.leftIfDone(now, m, out)
+		}
 	}
 }
 
@@ -192,13 +201,16 @@ func (g *group) holdsEnd(now time.Time) bool {
 		return false
 	}
 	ended := false
-	for n := range g.parts {
-		p := &g.parts[n]
-		if p.paused != 0 && !p.isPaused(now) && !p.pauseOver {
-			p.pauseOver, ended = true, true
+	for _, p := range g.used() {
+		h := p.hold
+		if h == nil {
+			continue
 		}
-		for i := range p.cool {
-			if c := &p.cool[i]; !c.over && !ms(c.until).After(now) {
+		if h.paused != 0 && !p.isPaused(now) && !h.pauseOver {
+			h.pauseOver, ended = true, true
+		}
+		for i := range h.cool {
+			if c := &h.cool[i]; !c.over && !ms(c.until).After(now) {
 				c.over, ended = true, true
 			}
 		}
@@ -209,7 +221,9 @@ func (g *group) holdsEnd(now time.Time) bool {
 // note adds to the history.
 func (g *group) note(c Change) {
 	if len(g.changes) >= maxChanges {
+		g.grow(-g.changes[0].cost())
 		g.changes = g.changes[:copy(g.changes, g.changes[1:])]
 	}
 	g.changes = append(g.changes, c)
+	g.grow(c.cost())
 }

@@ -4,7 +4,6 @@ package group
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
@@ -28,43 +27,42 @@ func (s *Groups) Checkpoint(now time.Time, name string, c Checkpoint, out *machi
 		return ErrPartition
 	}
 	c.SeqNo = max(c.SeqNo, -1)
-	g := s.find(name)
-	if g == nil || c.Partition >= len(g.parts) {
-		return ErrFenced
-	}
-	p := &g.parts[c.Partition]
+	g, p, _ := s.findPart(name, c.Partition)
 	switch {
-	case c.Epoch < 1 || c.Epoch != p.epoch:
+	case p == nil || c.Epoch < 1 || c.Epoch != p.epoch:
 		return ErrFenced
-	case p.done && c.SeqNo < p.seq:
+	case p.done() && c.SeqNo < p.seq:
 		return ErrBackwards
-	case p.done && c.SeqNo == p.seq:
+	case p.done() && c.SeqNo == p.seq:
 		return nil
 	}
 	s.setCheckpoint(now, g, c.Partition, c.SeqNo, out)
-	if c.SeqNo > p.handled { // it comes sooner than the next report
-		p.handled, p.moved = c.SeqNo, now
+	if l := p.live; l != nil && c.SeqNo > l.handled { // it comes sooner than the next report
+		l.handled, l.moved = c.SeqNo, momentOf(now)
 	}
 	return nil
 }
 
 func (s *Groups) setCheckpoint(now time.Time, g *group, n int, to stream.SeqNo, out *machine.Effects) {
-	p := &g.parts[n]
-	p.done, p.seq, p.doneAt = true, max(to, -1), s.stamp(now)
+	p := g.parts[n]
+	p.seq, p.doneAt = max(to, -1), s.stamp(now)
 	p.writeCheckpoint(g, n, out)
 }
 
 // SetCheckpoint stores a checkpoint without a fence, for processors that balance by
 // themselves.
 func (s *Groups) SetCheckpoint(now time.Time, name string, c Checkpoint, out *machine.Effects) error {
-	g, _, err := s.openPart(name, c.Partition)
+	g, _, err := s.findPart(name, c.Partition)
 	switch {
 	case err != nil:
 		return err
 	case c.SeqNo < 0 && c.SeqNo != Beginning:
 		return ErrPartition
-	case len(g.members) > 0:
+	case g != nil && len(g.members) > 0:
 		return ErrCoordinated
+	}
+	if g, _, err = s.openPart(name, c.Partition, 0); err != nil {
+		return err
 	}
 	s.setCheckpoint(now, g, c.Partition, c.SeqNo, out)
 	return nil
@@ -73,17 +71,32 @@ func (s *Groups) SetCheckpoint(now time.Time, name string, c Checkpoint, out *ma
 // Rewind sets the checkpoint, back or forth; a negative number is before the first event.
 // The epoch rises, so that the owner begins again there, and what was under way is fenced.
 func (s *Groups) Rewind(now time.Time, name string, n int, to stream.SeqNo, out *machine.Effects) error {
-	g, p, err := s.openPart(name, n)
+	g, p, err := s.openPart(name, n, 0)
 	if err != nil {
 		return err
 	}
 	s.setCheckpoint(now, g, n, to, out)
 	p.epoch = s.nextEpoch(p)
-	p.handled, p.moved, p.heard = None, now, time.Time{}
+	if l := p.live; l != nil {
+		l.handled, l.moved, l.heard = None, momentOf(now), 0
+	}
 	p.writeOwner(g, n, out)
 	if m := g.member(p.owner); m != nil {
 		g.note(Change{At: now, Partition: n, From: p.owner, To: p.owner, Why: "rewound"})
 		s.tell(m)
+	}
+	return nil
+}
+
+// RewindAll is Rewind of several partitions, all of them or none.
+func (s *Groups) RewindAll(now time.Time, name string, parts []int, to []stream.SeqNo, out *machine.Effects) error {
+	if err := s.partsFit(name, parts, 0); err != nil {
+		return err
+	}
+	for i, n := range parts {
+		if err := s.Rewind(now, name, n, to[i], out); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -96,19 +109,22 @@ func (s *Groups) Release(now time.Time, name, id string, n int, epoch int64, coo
 		return ErrUnknownMember
 	}
 	g := m.group
-	if n < 0 || n >= len(g.parts) {
+	p := g.at(n)
+	switch {
+	case n < 0 || n >= len(g.parts):
 		return ErrPartition
-	}
-	p := &g.parts[n]
-	if p.owner != id || p.epoch != epoch {
+	case p == nil || p.owner != id || p.epoch != epoch:
 		return ErrFenced
 	}
-	if coolDown > 0 {
-		p.setCooling(m.ID, now, coolDown) // id may be a part of something large
+	// Without memory for a cool-down there is none: a release is never refused.
+	if coolDown > 0 && s.fits(holdCost+coolCost+int64(len(id))) == nil {
+		g.setHold(p, p.paused(), p.cooled(m.ID, now, coolDown)) // id may be a part of something large
 		p.writeHold(g, n, out)
 	}
 	s.free(g, n, "released", out)
-	s.passOn(now, g, n, out)
+	if !s.passOn(now, g, n, out) && g.balanceAt.IsZero() {
+		s.balance(now, g, out)
+	}
 	s.leftIfDone(now, m, out)
 	s.scheduleGroup(now, g)
 	return nil
@@ -116,43 +132,81 @@ func (s *Groups) Release(now time.Time, name, id string, n int, epoch int64, coo
 
 // MoveAway takes a partition from its owner as a planned move.
 func (s *Groups) MoveAway(now time.Time, name string, n int, coolDown time.Duration, out *machine.Effects) error {
-	g, p, err := s.openPart(name, n)
-	if err != nil {
+	g, p, err := s.findPart(name, n)
+	switch {
+	case err != nil:
 		return err
-	}
-	if p.owner == "" {
+	case p == nil || p.owner == "":
 		return ErrNotOwned
 	}
-	p.setCooling(p.owner, now, cmp.Or(max(coolDown, 0), defaultCoolDown))
+	if err := s.fits(holdCost + coolCost + int64(len(p.owner))); err != nil {
+		return err
+	}
+	g.setHold(p, p.paused(), p.cooled(p.owner, now, cmp.Or(max(coolDown, 0), defaultCoolDown)))
 	p.writeHold(g, n, out)
 	s.balance(now, g, out)
 	return nil
 }
 
-// Pause keeps a partition from everybody until a time. A time that is over, as the zero
-// value is, ends a pause.
-func (s *Groups) Pause(now time.Time, name string, n int, until time.Time, out *machine.Effects) error {
-	g, p, err := s.openPart(name, n)
-	if err != nil {
-		return err
-	}
-	before := p.paused
-	p.paused, p.pauseOver = 0, false
+// Pause keeps partitions from everybody until a time, all of them if none is given. A time
+// that is over, as the zero value is, ends a pause.
+func (s *Groups) Pause(now time.Time, name string, parts []int, until time.Time, out *machine.Effects) error {
+	paused := int64(0)
 	if until.After(now) {
-		p.paused = min(until.UnixMilli(), maxPause)
+		paused = min(until.UnixMilli(), maxPause)
 	}
-	if p.paused != before {
+	if len(parts) == 0 {
+		parts = make([]int, s.partitions)
+		for n := range parts {
+			parts[n] = n
+		}
+	}
+	if paused != 0 {
+		if err := s.partsFit(name, parts, holdCost); err != nil {
+			return err
+		}
+	}
+	for _, n := range parts {
+		_, p, err := s.findPart(name, n)
+		if err != nil {
+			return err
+		}
+		if p == nil && paused == 0 || p != nil && p.paused() == paused {
+			continue // it is as it should be
+		}
+		g, p, err := s.openPart(name, n, 0)
+		if err != nil {
+			return err
+		}
+		g.setHold(p, paused, p.cooling())
 		p.writeHold(g, n, out)
 	}
-	s.balance(now, g, out)
+	if g := s.find(name); g != nil {
+		s.balance(now, g, out) // once for all of them
+	}
 	return nil
 }
 
-// setCooling notes that a member does not get the partition for a while.
-func (p *part) setCooling(id string, now time.Time, coolDown time.Duration) {
-	p.cool = slices.DeleteFunc(p.cool, func(c cooling) bool { return c.member == id || !ms(c.until).After(now) })
-	if len(p.cool) >= maxCooling {
-		p.cool = slices.Delete(p.cool, 0, 1)
+// partsFit refuses what is about partitions that there are not, or for which there is no
+// memory. Each that is not held needs as much more.
+func (s *Groups) partsFit(name string, parts []int, held int64) error {
+	need, last := int64(0), -1
+	for _, n := range parts {
+		_, p, err := s.findPart(name, n)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			need += partCost
+		}
+		if p == nil || p.hold == nil {
+			need += held
+		}
+		last = max(last, n)
 	}
-	p.cool = append(p.cool, cooling{member: id, until: now.Add(min(coolDown, maxCoolDown)).UnixMilli()})
+	g := s.find(name)
+	if g == nil {
+		g, need = &group{}, need+groupSize(name)
+	}
+	return s.fits(need + int64(max(last+1-len(g.parts), 0))*slotCost)
 }

@@ -22,24 +22,26 @@ func describe(s *Groups) string {
 	fmt.Fprintf(&b, "last %d, floor %d", s.last, s.floor)
 	for _, g := range s.list {
 		for _, m := range g.members {
-			fmt.Fprintf(&b, "\n%s: member %+v since %d leaving %t", g.name, m.Member, m.since, m.leaving)
+			fmt.Fprintf(&b, "\n%s: member {ID:%s Run:%s Name:%s Keep:%v} since %d leaving %t", g.name, m.ID, m.Run, m.Name, m.Keep, m.since, m.leaving)
+			if m.Key != "" {
+				fmt.Fprintf(&b, " by %s", m.Key)
+			}
 		}
-		for n := range g.parts {
-			p := &g.parts[n]
+		for n, p := range g.used() {
 			if p.epoch > 0 {
 				fmt.Fprintf(&b, "\n%s: partition %d epoch %d of %q since %d", g.name, n, p.epoch, p.owner, p.since)
 			}
-			if p.done {
+			if p.done() {
 				fmt.Fprintf(&b, "\n%s: partition %d done %d at %d", g.name, n, p.seq, p.doneAt)
 			}
-			if p.paused > 0 || len(p.cool) > 0 {
-				fmt.Fprintf(&b, "\n%s: partition %d paused %d", g.name, n, p.paused)
-				for _, c := range p.cool {
+			if p.paused() > 0 || len(p.cooling()) > 0 {
+				fmt.Fprintf(&b, "\n%s: partition %d paused %d", g.name, n, p.paused())
+				for _, c := range p.cooling() {
 					fmt.Fprintf(&b, ", %s cools until %d", c.member, c.until)
 				}
 			}
-			if p.claim.version > 0 {
-				fmt.Fprintf(&b, "\n%s: partition %d claimed %+v", g.name, n, p.claim)
+			if p.claim != nil {
+				fmt.Fprintf(&b, "\n%s: partition %d claimed %+v", g.name, n, *p.claim)
 			}
 		}
 	}
@@ -65,8 +67,8 @@ func randomly(s *Groups, rnd *rand.Rand, now time.Time, out *machine.Effects) {
 	case 5:
 		_ = s.Report(now, name, id, []Progress{{Partition: n, Handled: stream.SeqNo(rnd.IntN(100)), BusyNanos: uint64(rnd.IntN(1e9))}})
 	case 6, 7:
-		if g := s.find(name); g != nil && n < len(g.parts) && g.parts[n].owner != "" {
-			id = g.parts[n].owner
+		if owner, _ := s.Owner(name, n); owner != "" {
+			id = owner
 		}
 		_ = s.Release(now, name, id, n, epoch, time.Duration(rnd.IntN(2000))*time.Millisecond, out)
 	case 8, 9:
@@ -76,7 +78,7 @@ func randomly(s *Groups, rnd *rand.Rand, now time.Time, out *machine.Effects) {
 	case 11:
 		_ = s.MoveAway(now, name, n, time.Duration(rnd.IntN(5))*time.Second, out)
 	case 12:
-		_ = s.Pause(now, name, n, now.Add(time.Duration(rnd.IntN(10)-3)*time.Second), out)
+		_ = s.Pause(now, name, []int{n}, now.Add(time.Duration(rnd.IntN(10)-3)*time.Second), out)
 	case 13:
 		etag := ""
 		for _, o := range s.Claims(name) {

@@ -49,6 +49,7 @@
 //  3. A partition that has an owner has an epoch.
 //  4. There are at most 1,024 members of a group, 256 changes in its history, and 8 members
 //     that do not get a partition back for a while.
+//  5. Size is what the parts of the state take, by the costs in cost.go.
 //
 // # Not here
 //
@@ -58,6 +59,7 @@
 // # Files
 //
 //	groups.go, types.go, errors.go     groups, members, partitions; what members hear
+//	part.go, cost.go                   a partition for a group; what the state takes in memory
 //	members.go                         joining, leaving, silence; the timer
 //	balance.go, assign.go, loads.go    who gets what
 //	checkpoint.go, claim.go            positions, pauses, claims

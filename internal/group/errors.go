@@ -15,6 +15,8 @@ var (
 	// ErrCoordinated means that partitions cannot be claimed: the group has members, to
 	// which the broker assigns them.
 	ErrCoordinated = errors.New("group: partitions are assigned by the broker while the group has members")
+	// ErrMemory means that there is no memory for more members, claims, checkpoints or pauses.
+	ErrMemory = errors.New("group: no memory is left for consumer groups")
 	// ErrMembers means that a group has too many members.
 	ErrMembers = errors.New("group: too many members")
 	// ErrTaken means that the member has joined with another run, or by another link.

@@ -38,7 +38,7 @@ func everyKind(t testing.TB) (s *Groups, lines []string, snapshot int) {
 	ok(s.Checkpoint(now, "$default", Checkpoint{Partition: 1, Epoch: 1, SeqNo: 4711}, &out))
 	ok(s.Rewind(now, "$default", 0, -1, &out))
 	ok(s.MoveAway(now, "$default", 0, time.Minute, &out))
-	ok(s.Pause(now, "$default", 2, now.Add(time.Hour), &out))
+	ok(s.Pause(now, "$default", []int{2}, now.Add(time.Hour), &out))
 	ok(s.Leave(now, "$default", "b", &out))
 	_, _, err := s.Claim(now, "other", Ownership{Partition: 2, Owner: "x"}, &out)
 	ok(err)

@@ -5,10 +5,10 @@ package group
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
-	"github.com/triagemq/triagemq/internal/stream"
 )
 
 // What is bounded.
@@ -29,9 +29,13 @@ type Groups struct {
 	floor      int64    // epochs are above it: some may have been lost, or were those of a group that is forgotten
 	version    uint64   // of the last assignment; not part of the state
 
-	members, parts int // of all groups
+	members, parts int   // of all groups
+	size           int64 // of all groups, in bytes of memory, about
+	repeated       int64 // bytes of the names of groups in the records of a snapshot, at most
+	space          int64 // that they may grow by
+	bounded        bool  // room is set
 
-	due     time.Time // when Tick has something to do; zero is never
+	due     time.Time // when Tick has something to do, the first of the groups'; zero is never
 	news    []*member // that have something to hear
 	ended   []News
 	restore restore
@@ -54,13 +58,19 @@ type group struct {
 	all     *Groups
 	name    string
 	members []*member // by id
-	parts   []part    // by number; there may be fewer than the hub has, which are as new
+	parts   []*part   // by number; what is nil, or is not there, is as new
+	size    int64     // in bytes of memory, about
 
 	// In memory only.
+	due       time.Time // when Tick has something to do; zero is never
 	balanceAt time.Time // when partitions are assigned again; zero is not
 	loadsAt   time.Time // when loads are compared next; zero is not
 	changes   []Change  // of ownership, oldest first
 	moves     uint64
+
+	claimants    [8]string // that claimed partitions last, so that their names are kept once
+	nextClaimant int
+	told         uint64 // version of the last news for which its partitions were read
 }
 
 // member is a process of a group.
@@ -75,39 +85,6 @@ type member struct {
 	heard     time.Time // when it last reported; zero is not in this life
 	until     time.Time // when it is given up; zero is not yet known
 	news      bool      // on Groups.news
-}
-
-// part is one partition for one group.
-type part struct {
-	epoch  int64  // of the last grant; 0 is none
-	owner  string // id of a member; "" is nobody
-	since  int64  // when the owner got it, in milliseconds
-	done   bool   // there is a checkpoint
-	seq    stream.SeqNo
-	doneAt int64 // of the checkpoint
-	paused int64 // until then nobody gets it; 0 is not
-	cool   []cooling
-	claim  claim
-
-	// In memory only.
-	next     string    // who gets it when the owner has released it; "" is nobody
-	revokeBy time.Time // zero: it is not revoked
-	was, why string    // who had it before, and why not any more, until that is in the history
-	handled  stream.SeqNo
-	moved    time.Time // when handled last changed
-	heard    time.Time // when it was reported on
-	busy     average
-	bytes    average
-	swapped  time.Time // when its load last made it move
-
-	pauseOver bool // the end of the pause was noticed
-}
-
-// cooling is a member that does not get a partition until a time, in milliseconds.
-type cooling struct {
-	member string
-	until  int64
-	over   bool // its end was noticed; in memory only
 }
 
 // Change is a change of ownership.
@@ -128,15 +105,41 @@ type News struct {
 // News returns what members have to hear since the last call.
 func (s *Groups) News() []News {
 	news := s.ended
+	at := make(map[*member]int, len(s.news)) // where the news of a member are
 	for _, m := range s.news {
 		if m.news {
 			m.news = false
-			news = append(news, News{Group: m.group.name, Member: m.ID, Run: m.Run, Assignment: s.assignment(m)})
+			at[m] = len(news)
+			s.version = max(s.version+1, uint64(s.last)) // it rises over restarts, too
+			news = append(news, News{Group: m.group.name, Member: m.ID, Run: m.Run, Assignment: Assignment{Version: s.version, Partitions: s.partitions}})
 		}
 	}
+	s.assignments(at, news)
 	clear(s.news)
 	s.news, s.ended = s.news[:0], nil
 	return news
+}
+
+// assignments fills in what members have. It goes once over the partitions of a group, however
+// many of its members have news.
+func (s *Groups) assignments(at map[*member]int, news []News) {
+	var last *group
+	for _, m := range s.news {
+		g := m.group
+		if _, ok := at[m]; !ok || g == last || g.told == s.version {
+			continue
+		}
+		last, g.told = g, s.version
+		for n, p := range g.used() {
+			if p.owner == "" {
+				continue
+			}
+			if i, ok := at[g.member(p.owner)]; ok {
+				a := &news[i].Assignment
+				a.Grants = append(a.Grants, Grant{Partition: n, Epoch: p.epoch, Checkpoint: p.checkpoint(), RevokeBy: p.look().revokeBy.time()})
+			}
+		}
+	}
 }
 
 // HasNews reports whether News would return something.
@@ -147,27 +150,6 @@ func (s *Groups) tell(m *member) {
 		m.news = true
 		s.news = append(s.news, m)
 	}
-}
-
-func (s *Groups) assignment(m *member) Assignment {
-	s.version = max(s.version+1, uint64(s.last)) // it rises over restarts, too
-	a := Assignment{Version: s.version, Partitions: s.partitions}
-	for n := range m.group.parts {
-		if p := &m.group.parts[n]; p.owner == m.ID {
-			a.Grants = append(a.Grants, Grant{Partition: n, Epoch: p.epoch, Checkpoint: p.checkpoint(), RevokeBy: p.revokeBy})
-		}
-	}
-	return a
-}
-
-func (p *part) checkpoint() stream.SeqNo {
-	switch {
-	case !p.done:
-		return None
-	case p.seq < 0:
-		return Beginning
-	}
-	return p.seq
 }
 
 // find returns a group, nil if there is none.
@@ -191,15 +173,20 @@ func (s *Groups) open(name string) (*group, error) {
 	if !validName(name) || len(s.list) >= maxGroups {
 		return nil, ErrName
 	}
-	g := &group{all: s, name: name}
+	g := &group{all: s, name: strings.Clone(name)} // it may be a part of something large
 	s.list = slices.Insert(s.list, i, g)
+	g.grow(groupSize(name))
 	return g, nil
 }
 
-// openPart is open for a partition of the hub.
-func (s *Groups) openPart(name string, n int) (*group, *part, error) {
+// openPart is open for a partition of the hub, for which there has to be memory, and for as
+// much more.
+func (s *Groups) openPart(name string, n int, more int64) (*group, *part, error) {
 	if n < 0 || n >= s.partitions {
 		return nil, nil, ErrPartition
+	}
+	if err := s.fits(s.costOf(name, n) + more); err != nil {
+		return nil, nil, err
 	}
 	g, err := s.open(name)
 	if err != nil {
@@ -208,16 +195,18 @@ func (s *Groups) openPart(name string, n int) (*group, *part, error) {
 	return g, g.part(n), nil
 }
 
-func validName(name string) bool { return name != "" && len(name) <= maxName }
-
-// part returns a partition. It is valid until another is asked for.
-func (g *group) part(n int) *part {
-	for len(g.parts) <= n {
-		g.parts = append(g.parts, part{handled: None})
-		g.all.parts++
+// findPart returns a partition of the hub and its group; nil is what is as new.
+func (s *Groups) findPart(name string, n int) (*group, *part, error) {
+	if n < 0 || n >= s.partitions {
+		return nil, nil, ErrPartition
 	}
-	return &g.parts[n]
+	if g := s.find(name); g != nil {
+		return g, g.at(n), nil
+	}
+	return nil, nil, nil
 }
+
+func validName(name string) bool { return name != "" && len(name) <= maxName }
 
 func (g *group) search(id string) (int, bool) {
 	return slices.BinarySearchFunc(g.members, id, func(m *member, id string) int { return cmp.Compare(m.ID, id) })
@@ -233,8 +222,8 @@ func (g *group) member(id string) *member {
 
 // held returns how many partitions a member has.
 func (g *group) held(id string) (n int) {
-	for i := range g.parts {
-		if g.parts[i].owner == id {
+	for _, p := range g.used() {
+		if p.owner == id {
 			n++
 		}
 	}
@@ -275,11 +264,14 @@ func (s *Groups) Forget(name string, out *machine.Effects) {
 // drop forgets a group by its place. Epochs go on above those that it had: another group may
 // get its name, and a process of this one may still be running.
 func (s *Groups) drop(i int) {
-	for n := range s.list[i].parts {
-		s.floor = max(s.floor, s.list[i].parts[n].epoch)
+	g := s.list[i]
+	for _, p := range g.used() {
+		s.floor = max(s.floor, p.epoch)
+		s.parts--
+		s.repeated -= recordsOfPart * int64(len(g.name))
 	}
-	s.members -= len(s.list[i].members)
-	s.parts -= len(s.list[i].parts)
+	s.members -= len(g.members)
+	g.grow(-g.size)
 	s.list = slices.Delete(s.list, i, i+1)
 }
 

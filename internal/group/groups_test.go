@@ -355,13 +355,13 @@ func TestPause(t *testing.T) {
 	r.join("a", "b")
 	r.pass(joinWindow)
 	r.owns("a: 0@1 1@1, b: 2@1")
-	r.must(r.Pause(r.now, grp, 0, r.now.Add(time.Minute), &r.out))
+	r.must(r.Pause(r.now, grp, []int{0}, r.now.Add(time.Minute), &r.out))
 	r.obey()
 	r.owns("a: 1@1, b: 2@1")
 	r.pass(time.Minute)
 	r.owns("a: 0@2 1@1, b: 2@1")
-	r.must(r.Pause(r.now, grp, 2, r.now.Add(time.Hour), &r.out))
-	r.must(r.Pause(r.now, grp, 2, time.Time{}, &r.out)) // before it was released
+	r.must(r.Pause(r.now, grp, []int{2}, r.now.Add(time.Hour), &r.out))
+	r.must(r.Pause(r.now, grp, []int{2}, time.Time{}, &r.out)) // before it was released
 	r.owns("a: 0@2 1@1, b: 2@1")
 }
 
@@ -434,7 +434,7 @@ func TestBounds(t *testing.T) {
 	}
 	for i := range 2 * maxCooling {
 		r.pass(time.Second)
-		p := &r.find(grp).parts[0]
+		p := r.find(grp).parts[0]
 		if i < maxCooling*2-1 {
 			r.must(r.Release(r.now, grp, p.owner, 0, p.epoch, time.Hour, &r.out))
 		}

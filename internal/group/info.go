@@ -59,13 +59,17 @@ func (s *Groups) Info(now time.Time, name string) Info {
 		g = &group{}
 	}
 	for n := range info.Partitions {
-		if info.Partitions[n] = (PartitionInfo{State: Free, Handled: None}); n < len(g.parts) {
-			info.Partitions[n] = g.parts[n].info(n, now, len(g.members) > 0)
+		if info.Partitions[n] = (PartitionInfo{State: Free, Handled: None}); g.at(n) != nil {
+			info.Partitions[n] = g.at(n).info(n, now, len(g.members) > 0)
 		}
+	}
+	held := make(map[string]int, len(g.members))
+	for _, p := range g.used() {
+		held[p.owner]++
 	}
 	for _, m := range g.members {
 		info.Members = append(info.Members, MemberInfo{
-			Member: m.Member, Since: ms(m.since), Heard: m.heard, Partitions: g.held(m.ID), Connected: m.connected, Leaving: m.leaving,
+			Member: m.Member, Since: ms(m.since), Heard: m.heard, Partitions: held[m.ID], Connected: m.connected, Leaving: m.leaving,
 		})
 	}
 	info.Changes, info.Moves = slices.Clone(g.changes), g.moves
@@ -73,22 +77,23 @@ func (s *Groups) Info(now time.Time, name string) Info {
 }
 
 func (p *part) info(n int, now time.Time, coordinated bool) PartitionInfo {
-	i := PartitionInfo{Owner: p.owner, Epoch: p.epoch, State: Free, Handled: p.handled, Moved: p.moved, Since: ms(p.since)}
-	if p.done {
+	l := p.look()
+	i := PartitionInfo{Owner: p.owner, Epoch: p.epoch, State: Free, Handled: l.handled, Moved: l.moved.time(), Since: ms(p.since)}
+	if p.done() {
 		i.Checkpoint = &Checkpoint{Partition: n, Epoch: p.epoch, SeqNo: p.checkpoint(), At: ms(p.doneAt)}
 	}
 	switch {
-	case p.owner != "" && p.revokeBy.IsZero():
+	case p.owner != "" && !p.revoked():
 		i.State = Owned
 	case p.owner != "":
 		i.State = Revoking
 	case p.isPaused(now):
 		i.State = Paused
-	case !coordinated && p.claim.owner != "":
+	case !coordinated && p.claim != nil && p.claim.owner != "":
 		i.State, i.Owner, i.Since = Claimed, p.claim.owner, ms(p.claim.at)
 	}
 	if p.isPaused(now) {
-		i.PausedUntil = ms(p.paused)
+		i.PausedUntil = ms(p.paused())
 	}
 	return i
 }
@@ -103,16 +108,16 @@ func (s *Groups) Run(name, id string) string {
 
 // Epoch returns the epoch of the last grant of a partition; 0 is none.
 func (s *Groups) Epoch(name string, n int) int64 {
-	if g := s.find(name); g != nil && n < len(g.parts) {
-		return g.parts[n].epoch
+	if p := s.find(name).at(n); p != nil {
+		return p.epoch
 	}
 	return 0
 }
 
 // Owner returns the owner of a partition and the epoch of the grant; "" is nobody.
 func (s *Groups) Owner(name string, n int) (owner string, epoch int64) {
-	if g := s.find(name); g != nil && n >= 0 && n < len(g.parts) {
-		return g.parts[n].owner, g.parts[n].epoch
+	if p := s.find(name).at(n); p != nil {
+		return p.owner, p.epoch
 	}
 	return "", 0
 }

@@ -43,13 +43,13 @@ func (a *average) add(amount float64, over time.Duration) {
 func (g *group) loads() []float64 {
 	loads := make([]float64, len(g.parts))
 	busy := 0.0
-	for n := range g.parts {
-		loads[n] = g.parts[n].busy.rate
+	for n, p := range g.used() {
+		loads[n] = p.look().busy.rate
 		busy += loads[n]
 	}
 	if busy == 0 {
-		for n := range g.parts {
-			loads[n] = g.parts[n].bytes.rate
+		for n, p := range g.used() {
+			loads[n] = p.look().bytes.rate
 		}
 	}
 	return loads
@@ -66,8 +66,8 @@ func (s *Groups) compareLoads(now time.Time, g *group) {
 	of := make(map[string][]int, len(g.members))
 	sums := make(map[string]float64, len(g.members))
 	total := 0.0
-	for n := range g.parts {
-		if p := &g.parts[n]; p.owner != "" {
+	for n, p := range g.used() {
+		if p.owner != "" {
 			of[p.owner] = append(of[p.owner], n)
 			sums[p.owner] += loads[n]
 			total += loads[n]
@@ -105,8 +105,8 @@ func (g *group) settled() bool {
 			return false
 		}
 	}
-	for n := range g.parts {
-		if !g.parts[n].revokeBy.IsZero() {
+	for _, p := range g.used() {
+		if p.revoked() {
 			return false
 		}
 	}
@@ -123,8 +123,8 @@ type exchangeOf struct {
 // look finds the best exchange with one other member.
 func (x *exchangeOf) look(g *group, now time.Time, loads []float64, mine, theirs []int, my, their float64, to string) {
 	stays := func(n int, id string) bool {
-		p := &g.parts[n]
-		return !p.swapped.IsZero() && now.Sub(p.swapped) < restFor || p.cools(id, now)
+		p := g.parts[n]
+		return p.look().swapped.within(restFor, now) || p.cools(id, now)
 	}
 	try := func(give, take int) {
 		diff := loads[give]
@@ -152,8 +152,9 @@ func (x *exchangeOf) look(g *group, now time.Time, loads []float64, mine, theirs
 
 // beginMove begins to move a partition.
 func (s *Groups) beginMove(now time.Time, g *group, n int, to string) {
-	p := &g.parts[n]
-	p.next, p.revokeBy, p.swapped = to, now.Add(revokeFor), now
-	s.at(p.revokeBy)
+	p := g.parts[n]
+	l := g.handling(p)
+	l.next, l.revokeBy, l.swapped = to, momentOf(now.Add(revokeFor)), momentOf(now)
+	g.wake(l.revokeBy.time())
 	s.tell(g.member(p.owner))
 }

@@ -22,9 +22,9 @@ func (s *Groups) Check() error {
 	if s.restore.loading {
 		return nil
 	}
-	members, parts := 0, 0
+	members, parts, size := 0, 0, int64(0)
 	for i, g := range s.list {
-		members, parts = members+len(g.members), parts+len(g.parts)
+		members, size = members+len(g.members), size+g.size
 		switch {
 		case i > 0 && s.list[i-1].name >= g.name || !validName(g.name):
 			return fmt.Errorf("invariant 1: group %q is out of order", g.name)
@@ -38,11 +38,26 @@ func (s *Groups) Check() error {
 				return fmt.Errorf("invariant 1: member %q is out of order", m.ID)
 			}
 		}
-		for n := range g.parts {
-			if err := g.check(n); err != nil {
+		counted := groupSize(g.name) + int64(len(g.parts))*slotCost
+		for n, p := range g.used() {
+			if err := g.check(n, p); err != nil {
 				return err
 			}
+			parts++
+			counted += p.cost()
 		}
+		for _, m := range g.members {
+			counted += m.cost()
+		}
+		for i := range g.changes {
+			counted += g.changes[i].cost()
+		}
+		if counted != g.size {
+			return fmt.Errorf("invariant 5: group %q takes %d bytes, counted %d", g.name, counted, g.size)
+		}
+	}
+	if size != s.size {
+		return fmt.Errorf("invariant 5: groups take %d bytes, counted %d", size, s.size)
 	}
 	if members != s.members || parts != s.parts {
 		return fmt.Errorf("invariant 1: counts %d members and %d partitions, found %d and %d", s.members, s.parts, members, parts)
@@ -50,19 +65,19 @@ func (s *Groups) Check() error {
 	return nil
 }
 
-func (g *group) check(n int) error {
-	p := &g.parts[n]
+func (g *group) check(n int, p *part) error {
+	l := p.look()
 	switch {
 	case p.owner != "" && g.member(p.owner) == nil:
 		return fmt.Errorf("invariant 2: the owner of partition %d is not a member", n)
 	case p.owner != "" && p.epoch < 1:
 		return fmt.Errorf("invariant 3: partition %d has an owner and no epoch", n)
-	case p.owner == "" && (!p.revokeBy.IsZero() || p.since != 0):
+	case p.owner == "" && (p.revoked() || p.since != 0):
 		return fmt.Errorf("invariant 2: partition %d is revoked from nobody", n)
-	case p.next != "" && g.member(p.next) == nil:
+	case l.next != "" && g.member(l.next) == nil:
 		return fmt.Errorf("invariant 2: partition %d is to move to nobody", n)
-	case len(p.cool) > maxCooling:
-		return fmt.Errorf("invariant 4: %d members do not get partition %d", len(p.cool), n)
+	case len(p.cooling()) > maxCooling:
+		return fmt.Errorf("invariant 4: %d members do not get partition %d", len(p.cooling()), n)
 	}
 	return nil
 }

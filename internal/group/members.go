@@ -29,32 +29,46 @@ func (s *Groups) Join(now time.Time, name string, as Member, out *machine.Effect
 		return ErrName
 	}
 	as.Keep = min(max(as.Keep, 0), maxKeep).Truncate(time.Millisecond)
+	m := s.member(name, as.ID)
+	if m == nil {
+		if g := s.find(name); g != nil && len(g.members) >= maxMembers {
+			return ErrMembers
+		}
+		if err := s.fits(s.costOf(name, -1) + as.cost()); err != nil {
+			return err
+		}
+	}
 	g, err := s.open(name)
 	if err != nil {
 		return err
-	}
-	m := g.member(as.ID)
-	if m == nil && len(g.members) >= maxMembers {
-		return ErrMembers
 	}
 	switch {
 	case m == nil:
 		m = g.setMember(as, s.stamp(now), false)
 		m.write(out)
+		s.share(g)
 	case m.Run != as.Run:
-		m.Member, m.since, m.leaving, m.connected = as, s.stamp(now), false, true
+		g.setMember(as, s.stamp(now), false).connected = true
 		m.write(out)
 		s.restarted(now, m, out)
 	case m.Member != as:
-		m.Member = as
+		g.setMember(as, m.since, m.leaving)
 		m.write(out)
 	}
 	m.connected, m.heard, m.until = true, now, now.Add(silence)
 	s.version = max(s.version, uint64(max(now.UnixMilli(), 0))) // above those of the life before
-	s.at(m.until)
+	g.wake(m.until)
 	s.tell(m)
 	s.balanceSoon(now, g)
 	return nil
+}
+
+// share makes the partitions that members share: their memory is taken with the first member,
+// since nobody can be refused when they are assigned.
+func (s *Groups) share(g *group) {
+	for n := range s.partitions {
+		g.handling(g.part(n))
+	}
 }
 
 // setMember adds a member or replaces what is stored of it.
@@ -65,25 +79,32 @@ func (g *group) setMember(as Member, since int64, leaving bool) *member {
 		g.all.members++
 	}
 	m := g.members[i]
+	if ok {
+		g.grow(-m.cost())
+	}
 	m.Member, m.since, m.leaving = as, since, leaving
+	g.grow(m.cost())
 	return m
 }
 
 // restarted gives a member that has another run its partitions anew. What was to move
 // needs no release any more.
 func (s *Groups) restarted(now time.Time, m *member, out *machine.Effects) {
-	g := m.group
-	for n := range g.parts {
-		p := &g.parts[n]
+	g, left := m.group, false
+	for n, p := range g.used() {
 		switch {
 		case p.owner != m.ID:
-		case p.revokeBy.IsZero():
-			p.was, p.why = m.ID, "restarted"
+		case !p.revoked():
+			l := g.handling(p)
+			l.was, l.why = m.ID, "restarted"
 			s.grant(now, g, n, m, out)
 		default:
 			s.free(g, n, "restarted", out)
-			s.passOn(now, g, n, out)
+			left = !s.passOn(now, g, n, out) || left
 		}
+	}
+	if left && g.balanceAt.IsZero() {
+		s.balance(now, g, out)
 	}
 }
 
@@ -92,7 +113,7 @@ func (s *Groups) Gone(now time.Time, name, id string) {
 	if m := s.member(name, id); m != nil && m.connected {
 		m.connected = false
 		m.until = now.Add(max(grace, m.keep()))
-		s.at(m.until)
+		m.group.wake(m.until)
 	}
 }
 
@@ -119,7 +140,7 @@ func (s *Groups) Leave(now time.Time, name, id string, out *machine.Effects) err
 		m.write(out)
 		if !m.connected && !m.until.IsZero() && m.until.After(now.Add(grace)) {
 			m.until = now.Add(grace) // nobody waits for it any more
-			s.at(m.until)
+			m.group.wake(m.until)
 		}
 		s.balanceSoon(now, m.group)
 	}
@@ -144,21 +165,20 @@ func (s *Groups) Report(now time.Time, name, id string, progress []Progress) err
 		m.until = now.Add(silence) // Tick looks at it when the time before is over
 	}
 	for _, x := range progress {
-		if x.Partition < 0 || x.Partition >= len(m.group.parts) {
+		p := m.group.at(x.Partition)
+		if p == nil || p.owner != id {
 			continue
 		}
-		p := &m.group.parts[x.Partition]
-		if p.owner != id {
-			continue
+		l := m.group.handling(p)
+		if x.Handled >= 0 && x.Handled != l.handled {
+			l.handled, l.moved = x.Handled, momentOf(now)
 		}
-		if x.Handled >= 0 && x.Handled != p.handled {
-			p.handled, p.moved = x.Handled, now
+		if l.heard != 0 {
+			over := time.Duration(momentOf(now) - l.heard)
+			l.busy.add(float64(x.BusyNanos)/1e9, over)
+			l.bytes.add(float64(x.Bytes), over)
 		}
-		if !p.heard.IsZero() {
-			p.busy.add(float64(x.BusyNanos)/1e9, now.Sub(p.heard))
-			p.bytes.add(float64(x.Bytes), now.Sub(p.heard))
-		}
-		p.heard = now
+		l.heard = momentOf(now)
 	}
 	return nil
 }
@@ -174,31 +194,32 @@ func (s *Groups) remove(now time.Time, m *member, err error, out *machine.Effect
 	if m.leaving {
 		why = "left"
 	}
-	for n := range g.parts {
-		if p := &g.parts[n]; p.owner == m.ID {
-			p.was, p.why = m.ID, why
+	for _, p := range g.used() {
+		if p.owner == m.ID {
+			l := g.handling(p)
+			l.was, l.why = m.ID, why
 		}
 	}
 	g.dropMember(m.ID)
 	s.end(m, err)
-	if g.balanceAt.IsZero() { // Tick does it, so that others can go first
+	if g.balanceAt.IsZero() || len(g.members) == 0 { // Tick does it, so that others can go first
 		g.balanceAt = now
-		s.at(now)
+		g.wake(now)
 	}
 }
 
 // dropMember forgets a member, as a record says it.
 func (g *group) dropMember(id string) {
-	for n := range g.parts {
-		p := &g.parts[n]
+	for _, p := range g.used() {
 		if p.owner == id {
 			p.release()
 		}
-		if p.next == id {
-			p.next = ""
+		if p.live != nil && p.live.next == id {
+			p.live.next = ""
 		}
 	}
 	if i, ok := g.search(id); ok {
+		g.grow(-g.members[i].cost())
 		g.members = slices.Delete(g.members, i, i+1)
 		g.all.members--
 	}
@@ -211,9 +232,12 @@ func (s *Groups) leftIfDone(now time.Time, m *member, out *machine.Effects) {
 	}
 }
 
-// at has Tick called then.
-func (s *Groups) at(t time.Time) {
-	if s.due.IsZero() || t.Before(s.due) {
+// wake has Tick look at the group then.
+func (g *group) wake(t time.Time) {
+	if g.due.IsZero() || t.Before(g.due) {
+		g.due = t
+	}
+	if s := g.all; s.due.IsZero() || t.Before(s.due) {
 		s.due = t
 	}
 }
@@ -251,14 +275,23 @@ func (s *Groups) Tick(now time.Time, out *machine.Effects) {
 	}
 	before := out.Size()
 	for i, g := range s.list {
-		if s.tick(now, g, out); out.Size()-before > tickBytes && i+1 < len(s.list) {
+		if !s.restore.fresh && (g.due.IsZero() || now.Before(g.due)) {
+			continue // it is not looked at: there may be many, with many partitions
+		}
+		g.due = time.Time{}
+		s.tick(now, g, out)
+		g.due = time.Time{} // what was due in between is done
+		s.scheduleGroup(now, g)
+		if out.Size()-before > tickBytes && i+1 < len(s.list) {
 			s.due = now
 			return
 		}
 	}
 	s.restore.fresh, s.due = false, time.Time{}
 	for _, g := range s.list {
-		s.scheduleGroup(now, g)
+		if !g.due.IsZero() && (s.due.IsZero() || g.due.Before(s.due)) {
+			s.due = g.due
+		}
 	}
 }
 
@@ -283,31 +316,33 @@ func (s *Groups) tick(now time.Time, g *group, out *machine.Effects) {
 // scheduleGroup notes when something is due in a group.
 func (s *Groups) scheduleGroup(now time.Time, g *group) {
 	for _, m := range g.members {
-		s.at(m.until)
+		g.wake(m.until)
 	}
 	if len(g.members) == 0 {
 		return
 	}
 	if !g.balanceAt.IsZero() {
-		s.at(g.balanceAt)
+		g.wake(g.balanceAt)
 	}
 	if len(g.members) > 1 {
 		if g.loadsAt.IsZero() || now.Sub(g.loadsAt) > stalled { // there was nobody to compare with
 			g.loadsAt = now.Add(loadsEvery)
 		}
-		s.at(g.loadsAt)
+		g.wake(g.loadsAt)
 	}
-	for n := range g.parts {
-		p := &g.parts[n]
-		if !p.revokeBy.IsZero() {
-			s.at(p.revokeBy)
+	for _, p := range g.used() {
+		if p.revoked() {
+			g.wake(p.live.revokeBy.time())
 		}
-		if t := ms(p.paused); t.After(now) {
-			s.at(t)
+		if p.hold == nil {
+			continue
 		}
-		for _, c := range p.cool {
+		if t := ms(p.hold.paused); t.After(now) {
+			g.wake(t)
+		}
+		for _, c := range p.hold.cool {
 			if t := ms(c.until); t.After(now) {
-				s.at(t)
+				g.wake(t)
 			}
 		}
 	}

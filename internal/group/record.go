@@ -72,9 +72,9 @@ func (p *part) writeCheckpoint(g *group, n int, out *machine.Effects) {
 
 func (p *part) writeHold(g *group, n int, out *machine.Effects) {
 	beginPart(kindHold, g, n, out)
-	out.Uint(uint64(p.paused))
-	out.Uint(uint64(len(p.cool)))
-	for _, c := range p.cool {
+	out.Uint(uint64(p.paused()))
+	out.Uint(uint64(len(p.cooling())))
+	for _, c := range p.cooling() {
 		out.String(c.member)
 		out.Uint(uint64(c.until))
 	}

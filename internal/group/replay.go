@@ -133,19 +133,19 @@ func (s *Groups) replayPart(kind byte, r *machine.Reader) error {
 		seq, at := readCheckpoint(r)
 		if !r.Bad() {
 			p := g.part(int(n))
-			p.done, p.seq, p.doneAt = true, seq, at
+			p.seq, p.doneAt = seq, max(at, 1) // 0 is that there is none
 			s.last = max(s.last, at)
 		}
 	case kindHold:
 		paused, cool := readHold(r)
 		if !r.Bad() {
-			p := g.part(int(n))
-			p.paused, p.cool = paused, cool
+			g.setHold(g.part(int(n)), paused, cool)
 		}
 	case kindClaim:
 		c := readClaim(r)
 		if !r.Bad() {
-			g.part(int(n)).claim = c
+			c.owner = g.claimant(c.owner)
+			g.setClaim(g.part(int(n)), c)
 			s.last = max(s.last, c.at)
 		}
 	}
@@ -168,6 +168,9 @@ func (s *Groups) replayOwner(g *group, n int, r *machine.Reader) error {
 	}
 	if owner == "" {
 		since = 0
+	}
+	if m := g.member(owner); m != nil {
+		owner = m.ID // one of them is enough
 	}
 	p.epoch, p.owner, p.since = max(epoch, p.epoch), owner, since
 	s.last = max(s.last, since)

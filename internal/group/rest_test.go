@@ -61,7 +61,7 @@ func (r *rig) anything(rnd *rand.Rand) {
 	case 9:
 		_ = r.MoveAway(r.now, grp, n, time.Duration(rnd.IntN(100))*time.Second, &r.out)
 	case 10:
-		r.must(r.Pause(r.now, grp, n, r.now.Add(time.Duration(rnd.IntN(100)-30)*time.Second), &r.out))
+		r.must(r.Pause(r.now, grp, []int{n}, r.now.Add(time.Duration(rnd.IntN(100)-30)*time.Second), &r.out))
 	case 11:
 		r.must(r.Rewind(r.now, grp, n, stream.SeqNo(rnd.IntN(100)), &r.out))
 	case 12:
@@ -82,8 +82,7 @@ func (r *rig) rests(seed uint64) {
 		return
 	}
 	bars, paused := false, 0
-	for n := range g.parts[:min(len(g.parts), r.partitions)] {
-		p := &g.parts[n]
+	for n, p := range g.used() {
 		may := 0
 		for _, m := range g.members {
 			if m.canTake() && !p.cools(m.ID, r.now) {
@@ -98,8 +97,8 @@ func (r *rig) rests(seed uint64) {
 		if (p.owner != "") != (may > 0) {
 			r.Errorf("seed %d: %d members may have partition %d, the owner is %q", seed, may, n, p.owner)
 		}
-		if !p.revokeBy.IsZero() {
-			r.Errorf("seed %d: partition %d still moves from %q to %q", seed, n, p.owner, p.next)
+		if p.revoked() {
+			r.Errorf("seed %d: partition %d still moves from %q to %q", seed, n, p.owner, p.look().next)
 		}
 	}
 	if len(g.members) > 0 && len(g.parts) < r.partitions {
@@ -116,7 +115,7 @@ func (r *rig) rests(seed uint64) {
 			r.Errorf("seed %d: %q has heard of %d partitions and has %d", seed, m.ID, len(has), g.held(m.ID))
 		}
 		for _, x := range has {
-			if p := &g.parts[x.Partition]; p.owner != m.ID || p.epoch != x.Epoch {
+			if p := g.at(x.Partition); p == nil || p.owner != m.ID || p.epoch != x.Epoch {
 				r.Errorf("seed %d: %q has heard %+v, but partition %d is %q's with epoch %d", seed, m.ID, x, x.Partition, p.owner, p.epoch)
 			}
 		}
@@ -184,7 +183,7 @@ func TestACoolDownKeepsNoRequest(t *testing.T) {
 	r.pass(joinWindow)
 	request := "a" + strings.Repeat(" and much more", 1000)
 	r.must(r.Release(r.now, grp, request[:1], 0, 1, time.Hour, &r.out))
-	if g := r.find(grp); unsafe.StringData(g.parts[0].cool[0].member) == unsafe.StringData(request) {
+	if g := r.find(grp); unsafe.StringData(g.parts[0].cooling()[0].member) == unsafe.StringData(request) {
 		t.Error("the request is kept")
 	}
 }
@@ -241,7 +240,7 @@ func TestAnOldComparisonIsNoStall(t *testing.T) {
 	r.Gone(r.now, grp, "b")
 	r.pass(5 * time.Minute)
 	r.join("b")
-	r.must(r.Pause(r.now, grp, 0, time.Time{}, &r.out))
+	r.must(r.Pause(r.now, grp, []int{0}, time.Time{}, &r.out))
 	if r.due.Before(r.now) {
 		t.Errorf("due %v ago", r.now.Sub(r.due))
 	}

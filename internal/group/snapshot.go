@@ -22,7 +22,7 @@ func (s *Groups) Snapshot() machine.Snapshot { return &snapshot{s: s, parts: -1}
 
 // SnapshotSize implements [machine.Machine].
 func (s *Groups) SnapshotSize() uint64 {
-	return 64 + 300*uint64(s.members) + 200*uint64(s.parts)
+	return 64 + uint64(s.size) + 100*uint64(s.members) + 120*uint64(s.parts) + uint64(s.repeated)
 }
 
 // Upcoming implements [machine.Snapshot]: there are no bodies.
@@ -76,7 +76,9 @@ func (x *snapshot) item(out *machine.Effects) (more bool) {
 		x.parts = 0
 	}
 	if x.parts < len(g.parts) {
-		g.parts[x.parts].write(g, x.parts, out)
+		if p := g.parts[x.parts]; p != nil {
+			p.write(g, x.parts, out)
+		}
 		x.parts++
 		return true
 	}
@@ -84,18 +86,21 @@ func (x *snapshot) item(out *machine.Effects) (more bool) {
 	return true
 }
 
+// recordsOfPart is how many records a partition has at most.
+const recordsOfPart = 4
+
 // write writes everything about a partition that is not as new.
 func (p *part) write(g *group, n int, out *machine.Effects) {
 	if p.epoch > 0 {
 		p.writeOwner(g, n, out)
 	}
-	if p.done {
+	if p.done() {
 		p.writeCheckpoint(g, n, out)
 	}
-	if p.paused > 0 || len(p.cool) > 0 {
+	if p.hold != nil {
 		p.writeHold(g, n, out)
 	}
-	if p.claim.version > 0 {
+	if p.claim != nil {
 		p.writeClaim(g, n, out)
 	}
 }

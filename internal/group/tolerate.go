@@ -27,8 +27,8 @@ func (s *Groups) Lost() {
 	s.restore.on = true
 	s.floor = min(s.floor+lostEpochs, maxEpoch)
 	for _, g := range s.list {
-		for n := range g.parts {
-			if p := &g.parts[n]; p.epoch > 0 {
+		for _, p := range g.used() {
+			if p.epoch > 0 {
 				p.epoch = min(p.epoch+lostEpochs, maxEpoch)
 			}
 		}
@@ -47,8 +47,8 @@ func (s *Groups) EndReplay() {
 // mend frees the partitions whose owners are not known.
 func (s *Groups) mend() {
 	for _, g := range s.list {
-		for n := range g.parts {
-			if p := &g.parts[n]; p.owner != "" && g.member(p.owner) == nil {
+		for _, p := range g.used() {
+			if p.owner != "" && g.member(p.owner) == nil {
 				p.release()
 				s.restore.missing++
 			}

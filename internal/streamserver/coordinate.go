@@ -4,6 +4,8 @@ package streamserver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/engine"
@@ -61,22 +63,28 @@ func (h *Hub) setCheckpoint(grp string, c group.Checkpoint) func(*engine.Tx) err
 	})
 }
 
-// Rewind sets the checkpoint of a partition, back or forth. It returns the event before the
-// one that is handled next; -1 if that is the first one.
-func (h *Hub) Rewind(ctx context.Context, grp string, partition int, to stream.Start) (stream.SeqNo, error) {
-	n, err := h.find(ctx, partition, to)
-	if err != nil {
-		return 0, err
+// Rewind sets the checkpoints of partitions, back or forth, in one step. It returns of each the
+// event before the one that is handled next; -1 if that is the first one.
+func (h *Hub) Rewind(ctx context.Context, grp string, partitions []int, to stream.Start) ([]stream.SeqNo, error) {
+	at := make([]stream.SeqNo, len(partitions))
+	for i, p := range partitions {
+		n, err := h.find(ctx, p, to)
+		if err != nil {
+			return nil, fmt.Errorf("partition %d: %w", p, err)
+		}
+		at[i] = n - 1
 	}
-	return n - 1, h.do(ctx, h.rewind(grp, partition, n-1))
+	return at, h.do(ctx, h.rewind(grp, partitions, at))
 }
 
-func (h *Hub) rewind(grp string, partition int, to stream.SeqNo) func(*engine.Tx) error {
+func (h *Hub) rewind(grp string, partitions []int, to []stream.SeqNo) func(*engine.Tx) error {
 	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
-		if _, err := h.partition(partition); err != nil {
-			return err
+		for _, n := range partitions {
+			if _, err := h.partition(n); err != nil {
+				return err
+			}
 		}
-		return g.Rewind(now, grp, partition, to, &h.eff)
+		return g.RewindAll(now, grp, partitions, to, &h.eff)
 	})
 }
 
@@ -122,17 +130,20 @@ func (h *Hub) moveAway(grp string, partition int, coolDown time.Duration) func(*
 	})
 }
 
-// Pause keeps a partition from everybody until a time; zero is no longer.
-func (h *Hub) Pause(ctx context.Context, grp string, partition int, until time.Time) error {
-	return h.do(ctx, h.pause(grp, partition, until))
+// Pause keeps partitions from everybody until a time, all of them if none is given; a zero
+// time is no longer. It is one step, however many there are.
+func (h *Hub) Pause(ctx context.Context, grp string, partitions []int, until time.Time) error {
+	return h.do(ctx, h.pause(grp, partitions, until))
 }
 
-func (h *Hub) pause(grp string, partition int, until time.Time) func(*engine.Tx) error {
+func (h *Hub) pause(grp string, partitions []int, until time.Time) func(*engine.Tx) error {
 	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
-		if _, err := h.partition(partition); err != nil {
-			return err
+		for _, n := range partitions {
+			if _, err := h.partition(n); err != nil {
+				return err
+			}
 		}
-		return g.Pause(now, grp, partition, until, &h.eff)
+		return g.Pause(now, grp, partitions, until, &h.eff)
 	})
 }
 
@@ -153,6 +164,9 @@ func (h *Hub) claim(grp string, cs []group.Ownership, won *[]group.Ownership) fu
 				return err
 			}
 			wins, o, err := g.Claim(now, grp, c, &h.eff)
+			if errors.Is(err, group.ErrMemory) && len(*won) > 0 {
+				return nil // the others have not won
+			}
 			if err != nil {
 				return err
 			}

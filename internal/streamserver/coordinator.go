@@ -20,6 +20,7 @@ type coordinator struct {
 	m          *group.Groups
 	unit       *engine.Unit
 	partitions int                   // that m knows of
+	charged    int64                 // for what m keeps
 	members    map[memberKey]*Member // that are connected
 	notices    engine.Held[notice]
 }
@@ -74,8 +75,25 @@ func (h *Hub) countPartitions() {
 
 // groupsChanged takes over what a command of the coordinator did.
 func (h *Hub) groupsChanged() {
+	h.chargeGroups()
 	h.tx.Collect(h.groups.unit)
 	h.tx.Schedule(h.groups.unit)
+}
+
+// chargeGroups charges what the coordinator keeps in memory. A command that would add more
+// than there is was refused; what is replayed, or comes with time, is not.
+func (h *Hub) chargeGroups() {
+	c := h.groups
+	if c == nil {
+		return
+	}
+	size := c.m.Size()
+	if more := size - c.charged; more > 0 {
+		h.stored.Charge(more)
+	} else {
+		h.stored.Release(-more)
+	}
+	c.charged = size
 }
 
 // tickGroups does what time has made due.
@@ -93,6 +111,7 @@ func (h *Hub) onGroups(frees bool, fn func(g *group.Groups, now time.Time) error
 			return ErrDiskFull
 		}
 		c := h.coordinate()
+		c.m.SetSpace(h.stored.Available())
 		tx.WriteAs(c.unit)
 		err := fn(c.m, tx.Now())
 		h.groupsChanged()
@@ -178,6 +197,8 @@ func (h *Hub) stopGroups(err error) {
 		m.end(err)
 	}
 	clear(h.groups.members)
+	h.stored.Release(h.groups.charged)
+	h.groups.charged = 0
 	h.groups.notices.Withdraw(func(n *notice) bool { // some have ended, and have not heard it
 		n.to.end(err)
 		return true

@@ -111,6 +111,7 @@ func (h *host) Recovered() error {
 		}
 	}
 	h.set.Partitions = max(h.set.Partitions, len(h.partitions))
+	h.hub().chargeGroups()
 	return nil
 }
 

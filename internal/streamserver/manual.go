@@ -101,7 +101,7 @@ func (m Manual) Checkpoint(grp string, cs []group.Checkpoint, done func([]error,
 
 // Rewind is [Hub.Rewind] to behind an event.
 func (m Manual) Rewind(grp string, partition int, to stream.SeqNo, done func(error)) error {
-	return m.h.post(m.h.rewind(grp, partition, to), done)
+	return m.h.post(m.h.rewind(grp, []int{partition}, []stream.SeqNo{to}), done)
 }
 
 // MoveAway is [Hub.MoveAway].
@@ -110,8 +110,8 @@ func (m Manual) MoveAway(grp string, partition int, coolDown time.Duration, done
 }
 
 // Pause is [Hub.Pause].
-func (m Manual) Pause(grp string, partition int, until time.Time, done func(error)) error {
-	return m.h.post(m.h.pause(grp, partition, until), done)
+func (m Manual) Pause(grp string, partitions []int, until time.Time, done func(error)) error {
+	return m.h.post(m.h.pause(grp, partitions, until), done)
 }
 
 // Claim is [Hub.Claim].

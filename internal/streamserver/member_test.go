@@ -261,8 +261,8 @@ func TestRewind(t *testing.T) {
 		{stream.FromTime(start.Add(300*time.Second + time.Millisecond)), 601},
 		{stream.FromTime(start.Add(time.Hour)), 1199},
 	} {
-		got, err := run(r, func() (stream.SeqNo, error) { return r.h.Rewind(t.Context(), "g", 0, x.to) })
-		if err != nil || got != x.want {
+		got, err := run(r, func() ([]stream.SeqNo, error) { return r.h.Rewind(t.Context(), "g", []int{0}, x.to) })
+		if err != nil || got[0] != x.want {
 			t.Fatalf("%d: got %d, %v, want %d", i, got, err, x.want)
 		}
 		a.owns(t, fmt.Sprintf("0@%d", i+2))
@@ -274,7 +274,7 @@ func TestRewind(t *testing.T) {
 			t.Errorf("%d: begins after %d, want %d", i, got, want)
 		}
 	}
-	_, err := run(r, func() (stream.SeqNo, error) { return r.h.Rewind(t.Context(), "g", 0, stream.FromSeq(5000)) })
+	_, err := run(r, func() ([]stream.SeqNo, error) { return r.h.Rewind(t.Context(), "g", []int{0}, stream.FromSeq(5000)) })
 	if position := (*PositionError)(nil); !errors.As(err, &position) {
 		t.Errorf("behind the end: %v", err)
 	}
@@ -349,7 +349,7 @@ func TestGroupInfo(t *testing.T) {
 	if i := info(); !i.Partitions[0].Stuck || i.Partitions[1].Stuck || len(i.Changes) != 2 {
 		t.Errorf("after half a minute: %+v", i)
 	}
-	if err := r.do(func() error { return r.h.Pause(t.Context(), "g", 0, r.now.Add(time.Hour)) }); err != nil {
+	if err := r.do(func() error { return r.h.Pause(t.Context(), "g", []int{0}, r.now.Add(time.Hour)) }); err != nil {
 		t.Fatal(err)
 	}
 	a.owns(t, "0@1! 1@1")

@@ -283,7 +283,7 @@ func (w *world) operate() {
 		until := w.now.Add(time.Duration(w.pick(-1, 1, 20)) * time.Second)
 		w.event("pause %d until %d", n, until.UnixMilli())
 		w.result.Paused++
-		w.post(m.Pause(grp, n, until, w.alive(func(err error) { _ = answered("pause", err) })))
+		w.post(m.Pause(grp, []int{n}, until, w.alive(func(err error) { _ = answered("pause", err) })))
 	case 4:
 		if w.partitions < maxPartitions && !w.full {
 			w.partitions++

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/group"
+)
+
+// What consumer groups keep is charged before it is stored, and refused if there is no memory.
+// A restart charges what is there, also beyond a limit that is lower by now, and a hub that
+// ends gives it back.
+func TestGroupsAreCharged(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 64})
+	r.opts.Stored = budget.New(100 << 10)
+	r.crash(1)
+	r.settle()
+	claim := func(grp string) error {
+		return r.do(func() error {
+			cs := make([]group.Ownership, 64)
+			for i := range cs {
+				cs[i] = group.Ownership{Partition: i, Owner: "x"}
+			}
+			_, err := r.h.Claim(t.Context(), grp, cs)
+			return err
+		})
+	}
+	n := 0
+	var err error
+	for ; err == nil && n < 100; n++ {
+		err = claim(fmt.Sprint("group", n))
+	}
+	if !errors.Is(err, group.ErrMemory) || n < 3 {
+		t.Fatalf("claim %d: %v, want %v", n, err, group.ErrMemory)
+	}
+	if _, err := r.tryJoin("m", "1"); !errors.Is(err, group.ErrMemory) {
+		t.Errorf("join: %v, want %v", err, group.ErrMemory)
+	}
+	used := r.opts.Stored.Used()
+	if used != r.h.groups.m.Size() || used > 100<<10 {
+		t.Errorf("%d bytes are charged for %d", used, r.h.groups.m.Size())
+	}
+	r.opts.Stored = budget.New(1000)
+	r.crash(2)
+	r.settle()
+	if again := r.opts.Stored.Used(); again != used {
+		t.Errorf("after a restart %d bytes are charged, before %d", again, used)
+	}
+	if err := r.do(func() error { return r.h.ForgetGroup(t.Context(), "group0") }); err != nil {
+		t.Fatal(err)
+	}
+	if now := r.opts.Stored.Used(); now >= used {
+		t.Errorf("without a group %d bytes are charged, before %d", now, used)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_ = r.h.Run(ctx)
+	if now := r.opts.Stored.Used(); now != 0 {
+		t.Errorf("%d bytes are charged for a hub that has ended", now)
+	}
+}
