@@ -75,6 +75,9 @@ func purgeChosen(c *call, addr string, from queue.SeqNo, most int, wanted func(*
 		if err != nil || len(ds) == 0 {
 			return out, err
 		}
+		for i := range ds {
+			ds[i].Unload() // only one at a time is in memory
+		}
 		var chosen []queue.SeqNo
 		for i := range ds {
 			if most > 0 && out.Removed+len(chosen) == most {
@@ -84,14 +87,14 @@ func purgeChosen(c *call, addr string, from queue.SeqNo, most int, wanted func(*
 				return out, err // a filter ends with its client
 			}
 			from = ds[i].Seq + 1
-			m, err := ds[i].Message()
+			matched, err := c.matches(&ds[i], wanted)
 			if errors.Is(err, broker.ErrMessageNotFound) {
 				continue // settled meanwhile
 			}
 			if err != nil {
 				return out, err
 			}
-			if ds[i].State != queue.Locked && wanted(&ds[i], m) {
+			if matched && ds[i].State != queue.Locked {
 				chosen = append(chosen, ds[i].Seq)
 			}
 		}
@@ -104,4 +107,19 @@ func purgeChosen(c *call, addr string, from queue.SeqNo, most int, wanted func(*
 	}
 	out.Next = from
 	return out, nil
+}
+
+// matches reports whether a message is wanted. Its body is charged before it is loaded, and
+// not kept.
+func (c *call) matches(d *broker.Delivery, wanted func(*broker.Delivery, *message.Message) bool) (matched bool, err error) {
+	if err := c.chargeBodies(int64(d.Body.Size)); err != nil {
+		return false, err
+	}
+	defer d.Unload()
+	m, err := d.Message()
+	if err != nil {
+		return false, err
+	}
+	c.inTurn(func() { matched = wanted(d, m) })
+	return matched, nil
 }

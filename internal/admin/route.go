@@ -125,6 +125,8 @@ type call struct {
 	w     http.ResponseWriter
 	right access.Rights // that the operation takes; zero is none
 	grant access.Grant
+
+	bodies int64 // bytes that are charged for bodies of messages
 }
 
 func (a *api) serve(w http.ResponseWriter, r *http.Request, rt *route) {
@@ -150,7 +152,7 @@ func (c *call) do(rt *route) (any, error) {
 		if err := caller.Require(c.grant, rt.right, caller.Path(c.address())); err != nil {
 			return nil, err
 		}
-		c.Request = c.WithContext(broker.Guard(c.Context(), c.recheck))
+		c.Request = c.WithContext(broker.Charging(broker.Guard(c.Context(), c.recheck), c.chargeBodies))
 	}
 	return rt.handle(c)
 }
@@ -257,6 +259,19 @@ func (c *call) charge(n int64) error {
 	if !c.ChargeMemory(c.Request, n) {
 		return problem.Busy()
 	}
+	return nil
+}
+
+// chargeBodies charges bodies of messages, of which there are n bytes in memory at a time: what
+// is more than there was before.
+func (c *call) chargeBodies(n int64) error {
+	if n <= c.bodies {
+		return nil
+	}
+	if err := c.charge(n - c.bodies); err != nil {
+		return err
+	}
+	c.bodies = n
 	return nil
 }
 

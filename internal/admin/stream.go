@@ -9,7 +9,6 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
@@ -33,12 +32,11 @@ type peeking struct {
 	left    int // messages that may be shown
 	window  int // messages that are read at a time
 
-	from    queue.SeqNo // the next message to examine; zero at the end
-	ds      []broker.Delivery
-	looked  int
-	charged int64 // bytes that are charged for the current message
-	over    bool  // there is nothing at or above from
-	first   *Message
+	from   queue.SeqNo // the next message to examine; zero at the end
+	ds     []broker.Delivery
+	looked int
+	over   bool // there is nothing at or above from
+	first  *Message
 }
 
 // inTurn runs work that takes a processor for a moment, when there is one to spare.
@@ -72,7 +70,7 @@ func (p *peeking) next() (*Message, error) {
 		}
 		d := &p.ds[0]
 		p.from = d.Seq
-		if err := p.charge(d); err != nil {
+		if err := p.c.chargeBodies(int64(d.Body.Size)); err != nil {
 			return nil, err
 		}
 		if err := p.c.Context().Err(); err != nil {
@@ -102,18 +100,6 @@ func (p *peeking) next() (*Message, error) {
 		}
 	}
 	return nil, nil
-}
-
-// charge charges the current message, if it is larger than those before.
-func (p *peeking) charge(d *broker.Delivery) error {
-	n := int64(d.Body.Size)
-	if n > p.charged {
-		if !p.c.ChargeMemory(p.c.Request, n-p.charged) {
-			return problem.Busy()
-		}
-		p.charged = n
-	}
-	return nil
 }
 
 // stream implements streamed. The answer ends early at an error. The next

@@ -78,6 +78,9 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 	if err != nil {
 		return Explanation{}, err
 	}
+	if err := catalog.Charge(ctx, int64(found.Message.Body.Size)); err != nil {
+		return Explanation{}, err
+	}
 	m, err := found.Message.Message()
 	if err != nil {
 		return Explanation{}, err

@@ -53,6 +53,12 @@ func Guard(ctx context.Context, check func() error) context.Context {
 	return catalog.Guard(ctx, check)
 }
 
+// Charging returns a context whose operations call charge before they load bodies of
+// messages, with how many bytes of them they will have in memory at a time.
+func Charging(ctx context.Context, charge func(bytes int64) error) context.Context {
+	return catalog.Charging(ctx, charge)
+}
+
 // Text returns the text of an error without the names of packages.
 func Text(err error) string { return errtext.Text(err) }
 

@@ -8,14 +8,17 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/message"
 )
 
 // webScenes is the attacks by HTTP requests: bodies that grow when they are decoded, lists, purges.
 var webScenes = []attack{
 	{"24.02_bodies_of_many_elements", bodiesOfManyElements},
 	{"24.02_elements_with_many_attributes", elementsWithManyAttributes},
+	{"24.04_many_purges_with_a_filter", manyPurgesWithAFilter},
 }
 
 const typeBatch = "application/vnd.microsoft.servicebus.json"
@@ -90,4 +93,36 @@ func (s *scene) refusedTogether(key access.Rule, method, path, body string, head
 		}
 	})
 	s.Logf("%s %s, %.40s: %s", method, path, body, strings.TrimSpace(answers[0]))
+}
+
+// manyPurgesWithAFilter has many requests look at all bodies of a queue, and as many do so for
+// other reasons. Nothing matches, so that each looks at everything.
+func manyPurgesWithAFilter(s *scene) {
+	s.define(http.MethodPut, "/queues/purged", `{}`)
+	s.Cleanup(func() { _, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/purged", nil) })
+	s.fill("purged", scale(300, 1200), func(int) message.Draft { return message.Draft{Body: []byte(longText(250 << 10))} })
+	const filter = "?filter=sys.Label%20%3D%20%27no%27"
+	for _, c := range []struct {
+		key                access.Rule
+		method, path, body string
+	}{
+		{listenKey, http.MethodDelete, "/api/v1/queues/purged/messages" + filter, ""},
+		{listenKey, http.MethodGet, "/api/v1/queues/purged/messages" + filter, ""},
+		{root, http.MethodPost, "/api/v1/policies/purged/dry-run", `{"classes":[{"name":"none","when":"sys.Label = 'no'","level":1}]}`},
+	} {
+		n := scale(60, 200)
+		var statuses sync.Map
+		together(n, n, func(i int) {
+			resp, text, err := s.call(s.ctx, c.key, c.method, c.path, strings.NewReader(c.body))
+			if err != nil {
+				statuses.Store(err.Error(), i)
+				return
+			}
+			statuses.Store(resp.Status, i)
+			if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusTooManyRequests {
+				s.Errorf("%s %s: %s %.200s", c.method, c.path, resp.Status, text)
+			}
+		})
+		statuses.Range(func(status, _ any) bool { s.Logf("%s %s: %v", c.method, c.path, status); return true })
+	}
 }

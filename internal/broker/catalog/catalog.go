@@ -234,6 +234,23 @@ func Guard(ctx context.Context, check func() error) context.Context {
 	return context.WithValue(ctx, guardKey{}, check)
 }
 
+type chargeKey struct{}
+
+// Charging returns a context whose operations call charge before they load bodies of
+// messages, with how many bytes of them they will have in memory at a time. They load
+// nothing after an error, and return it.
+func Charging(ctx context.Context, charge func(bytes int64) error) context.Context {
+	return context.WithValue(ctx, chargeKey{}, charge)
+}
+
+// Charge charges bytes of bodies, if the context has somebody to charge.
+func Charge(ctx context.Context, bytes int64) error {
+	if charge, ok := ctx.Value(chargeKey{}).(func(int64) error); ok {
+		return charge(bytes)
+	}
+	return nil
+}
+
 // Guarded calls the check of a context, if there is one.
 func Guarded(ctx context.Context) error {
 	if check, ok := ctx.Value(guardKey{}).(func() error); ok {

@@ -51,6 +51,9 @@ func Preview(ctx context.Context, n *catalog.Entity, p *policy.Policy) (DryRun, 
 	counts := make(map[[2]ClassLevel]int64)
 	_, err := walk(ctx, n, 0, func(ctx context.Context, ds []queueserver.Delivery) error {
 		for i := range ds {
+			if err := catalog.Charge(ctx, int64(ds[i].Body.Size)); err != nil {
+				return err
+			}
 			j, err := evaluate(next, &ds[i])
 			switch {
 			case ctx.Err() != nil:

@@ -193,6 +193,9 @@ func walk(ctx context.Context, n *catalog.Entity, from queue.SeqNo, fn func(cont
 		if first {
 			mark = found.Last + 1
 		}
+		for i := range found.Messages {
+			found.Messages[i].Unload() // else they keep what the cache has dropped
+		}
 		if len(found.Messages) > 0 {
 			if err := fn(ctx, found.Messages); err != nil {
 				return mark, err
@@ -205,8 +208,10 @@ func walk(ctx context.Context, n *catalog.Entity, from queue.SeqNo, fn func(cont
 	}
 }
 
-// evaluate classifies a stored message by a policy.
+// evaluate classifies a stored message by a policy. It keeps nothing of its body: a chunk
+// is hundreds of messages.
 func evaluate(c *catalog.Classifier, d *queueserver.Delivery) (classifiedMessage, error) {
+	defer d.Unload()
 	m, err := d.Message()
 	if err != nil {
 		return classifiedMessage{}, err

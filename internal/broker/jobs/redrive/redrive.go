@@ -17,8 +17,15 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Window is how many dead letters are moved at a time.
-const Window = 128
+const (
+	// Window is how many dead letters are looked at at a time.
+	Window = 128
+	// batchBytes is about how many bytes of them are moved at a time, or one that is larger.
+	batchBytes = 4 << 20
+	// copies is how often a body is there while it is moved: as it was stored, and as it is
+	// stored now.
+	copies = 2
+)
 
 // Request says which dead letters to move. The zero value is all of them, back to their
 // queue.
@@ -98,12 +105,36 @@ func Run(ctx context.Context, b Broker, log *slog.Logger, addr string, r Request
 		if err != nil || len(ds) == 0 {
 			return d.done, err
 		}
-		if err := d.move(ctx, ds); err != nil {
-			return d.done, err
-		}
 		from = ds[len(ds)-1].Seq + 1
+		for i := range ds {
+			ds[i].Unload() // else they keep what the cache has dropped
+		}
+		for len(ds) > 0 {
+			n, size := batch(ds)
+			if err := catalog.Charge(ctx, copies*size); err != nil {
+				return d.done, err
+			}
+			if err := d.move(ctx, ds[:n]); err != nil {
+				return d.done, err
+			}
+			clear(ds[:n])
+			ds = ds[n:]
+		}
 	}
 	return d.done, nil
+}
+
+// batch returns how many of the first dead letters are moved together, and the size of their
+// bodies.
+func batch(ds []queueserver.Delivery) (n int, size int64) {
+	for n < len(ds) {
+		next := int64(ds[n].Body.Size)
+		if n > 0 && size+next > batchBytes {
+			break
+		}
+		n, size = n+1, size+next
+	}
+	return n, size
 }
 
 // last returns the highest sequence number of a dead letter so far.
