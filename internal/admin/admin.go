@@ -28,8 +28,11 @@ type Parts struct {
 	// Encrypted reports whether a request uses TLS, for the links in answers; nil
 	// uses only the request itself.
 	Encrypted func(*http.Request) bool
-	// Connections lists the open connections; nil is none.
-	Connections func(context.Context) []Connection
+	// Connections lists up to top of the open connections without the first skip, and returns
+	// how many there are; nil is none.
+	Connections func(ctx context.Context, skip, top int) ([]Connection, int)
+	// ConnectionCount returns how many connections are open; nil is none.
+	ConnectionCount func() int
 	// Unsynced is charged for messages that are not on disk yet; nil is no limit.
 	Unsynced *budget.Account
 	// Memory returns the memory that peers use; nil is none.
@@ -75,7 +78,10 @@ func New(p Parts) http.Handler {
 		p.Encrypted = func(r *http.Request) bool { return r.TLS != nil }
 	}
 	if p.Connections == nil {
-		p.Connections = func(context.Context) []Connection { return nil }
+		p.Connections = func(context.Context, int, int) ([]Connection, int) { return nil, 0 }
+	}
+	if p.ConnectionCount == nil {
+		p.ConnectionCount = func() int { return 0 }
 	}
 	if p.Unsynced == nil {
 		p.Unsynced = budget.New(math.MaxInt64)
@@ -86,7 +92,7 @@ func New(p Parts) http.Handler {
 	return &router{
 		api: newAPI(p, time.Now()),
 		metrics: metrics.New(metrics.Sources{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Memory: p.Memory, Disk: p.Disk, Refusals: p.Refusals,
-			Connections: func(ctx context.Context) int { return len(p.Connections(ctx)) }}),
+			Connections: p.ConnectionCount, ChargeMemory: p.ChargeMemory}),
 		atom: atom.New(atom.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log,
 			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now(), ChargeMemory: p.ChargeMemory}),
 		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced, ChargeMemory: p.ChargeMemory}),

@@ -241,8 +241,12 @@ func TestNamespaceConnectionsAndPause(t *testing.T) {
 	}
 	var cs Connections
 	r.want(200, "GET", apiRoot+"/connections", "").into(t, &cs)
-	if len(cs.Connections) != 1 || cs.Connections[0].Links[0].Address != "q" {
+	if len(cs.Connections) != 3 || cs.Total != 3 || len(cs.Connections[0].Links) != 0 || cs.Connections[2].Links[1].Address != "q" {
 		t.Errorf("connections: %+v", cs)
+	}
+	r.want(200, "GET", apiRoot+"/connections?skip=1&top=1", "").into(t, &cs)
+	if len(cs.Connections) != 1 || cs.Total != 3 || cs.Connections[0].Peer != "10.0.0.2:1" {
+		t.Errorf("a page of connections: %+v", cs)
 	}
 	r.want(200, "PUT", apiRoot+"/queues/q/paused", `{"sending":true}`)
 	if got := r.want(403, "POST", apiRoot+"/queues/q/messages", `{}`); got.code() != "disabled" {

@@ -168,7 +168,7 @@ func TestATOMFeeds(t *testing.T) {
 			t.Errorf("%q: %d links, want %d", query, n, links)
 		}
 	}
-	for _, bad := range []string{"&%24top=x", "&%24skip=-1"} {
+	for _, bad := range []string{"&%24top=x", "&%24top=1001", "&%24skip=-1"} {
 		r.want(400, "GET", "/$Resources/Queues"+apiVersion+bad, "")
 	}
 	r.want(404, "GET", "/none/Subscriptions"+apiVersion, "")

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -57,9 +58,17 @@ func startOn(t testing.TB, b *broker.Broker, wrap func(*access.RuleAuthority) ac
 	})
 	who := wrap(authority)
 	h := New(Parts{Broker: b, Log: log, Callers: func(*http.Request) access.Authority { return who },
-		Connections: func(context.Context) []Connection {
-			return []Connection{{Peer: "10.0.0.1:1", Since: time.Unix(1, 0).UTC(), Links: []Link{{Name: "l", Address: "q", Role: "sender"}}}}
+		Connections: func(_ context.Context, skip, top int) ([]Connection, int) {
+			all := make([]Connection, 3)
+			for i := range all {
+				all[i] = Connection{Peer: fmt.Sprintf("10.0.0.%d:1", 1+i), Since: time.Unix(int64(1+i), 0).UTC(), Links: make([]Link, i)}
+				for l := range all[i].Links {
+					all[i].Links[l] = Link{Name: fmt.Sprint("l", l), Address: "q", Role: "sender"}
+				}
+			}
+			return all[min(skip, 3):min(skip+top, 3)], 3
 		},
+		ConnectionCount: func() int { return 3 },
 		Memory: func() budget.Usage {
 			return budget.Usage{Limit: 900, Used: 60, Unauthenticated: 10, Known: 20, Unsynced: 30, Waiting: 2,
 				StoredLimit: 800, StoredMessages: 4, StoredDefinitions: 5, StoredGroups: 6}

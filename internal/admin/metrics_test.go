@@ -29,7 +29,7 @@ func TestMetrics(t *testing.T) {
 		`triagemq_messages_unknown_priority_total{entity="q",kind="queue"} 0`,
 		`triagemq_messages_unknown_priority_total{entity="t/Subscriptions/s",kind="subscription"} 2`,
 		`triagemq_entities{kind="queue"} 1`,
-		`triagemq_connections 1`,
+		`triagemq_connections 3`,
 		`triagemq_shard_step_seconds_count{shard="0"} `,
 		`triagemq_shard_step_longest_seconds{shard="0"} `,
 		`triagemq_disk_free_bytes 5000`,

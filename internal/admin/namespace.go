@@ -3,9 +3,12 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -23,9 +26,10 @@ type Namespace struct {
 	Counts        broker.Counts `json:"counts"` // of all of them together
 }
 
-// Connections are the clients that are connected now.
+// Connections are clients that are connected now, the longest first.
 type Connections struct {
 	Connections []Connection `json:"connections"`
+	Total       int          `json:"total"`
 }
 
 func (a *api) namespaceRoutes() []route {
@@ -41,16 +45,85 @@ func (a *api) namespaceRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: "/connections", id: "listConnections", right: access.Manage,
-			summary: "List AMQP connections with their links.", result: Connections{},
-			handle: func(c *call) (any, error) {
-				cs := c.Connections(c.Context())
-				if cs == nil {
-					cs = []Connection{}
-				}
-				return Connections{cs}, nil
-			},
+			summary: "List AMQP connections with their links, the longest connected first.", query: pageQuery, result: Connections{},
+			handle: listConnections,
 		},
 	}
+}
+
+// listConnections answers with a page of the connections.
+func listConnections(c *call) (any, error) {
+	p, err := c.paging()
+	if err != nil {
+		return nil, err
+	}
+	var l connectionsPage
+	err = c.gathering(func() error {
+		l.conns, l.total = c.Connections(c.Context(), p.skip, p.top)
+		return l.charge(c)
+	})
+	return &l, err
+}
+
+// connectionsPage is a page of [Connections] as it is written, link by link.
+type connectionsPage struct {
+	conns []Connection
+	total int
+}
+
+// charge charges what the page takes until it is written. Names and addresses are those of
+// the links.
+func (l *connectionsPage) charge(c *call) error {
+	const perConnection, perLink = 128, 64
+	n := 0
+	for i := range l.conns {
+		n += perConnection + perLink*len(l.conns[i].Links)
+	}
+	return c.charge(int64(n))
+}
+
+// stream implements streamed.
+func (l *connectionsPage) stream(w io.Writer) error {
+	if _, err := io.WriteString(w, `{"connections":[`); err != nil {
+		return err
+	}
+	for i := range l.conns {
+		if err := l.conns[i].stream(w, i > 0); err != nil {
+			return err
+		}
+		l.conns[i] = Connection{}
+	}
+	_, err := io.WriteString(w, `],"total":`+strconv.Itoa(l.total)+"}\n")
+	return err
+}
+
+func (x *Connection) stream(w io.Writer, more bool) error {
+	whole := *x
+	whole.Links = []Link{}
+	b, err := json.Marshal(whole)
+	if err != nil {
+		return err
+	}
+	b = bytes.TrimSuffix(b, []byte("]}")) // the links are the last field
+	if more {
+		b = append([]byte(","), b...)
+	}
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	for i := range x.Links {
+		if b, err = json.Marshal(&x.Links[i]); err != nil {
+			return err
+		}
+		if i > 0 {
+			b = append([]byte(","), b...)
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(w, "]}")
+	return err
 }
 
 func namespace(c *call) (any, error) {

@@ -11,13 +11,9 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/queue"
 )
-
-// AllObjectives is what was measured of every queue and subscription.
-type AllObjectives struct {
-	Items []broker.Objectives `json:"items"`
-}
 
 // Explained is why a message is where it is, also in words.
 type Explained struct {
@@ -72,15 +68,13 @@ func (a *api) policyRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: "/objectives", id: "listObjectives", right: access.Listen,
-			summary: "Show what was measured of every queue and subscription, class by class.", result: AllObjectives{},
-			handle: func(c *call) (any, error) {
-				return AllObjectives{append([]broker.Objectives{}, c.Broker.AllObjectives(c.Context())...)}, nil
-			},
+			summary: "Show what was measured of every queue and subscription, class by class.", query: listQuery, result: list[broker.Objectives]{},
+			handle: listObjectives,
 		},
 		{
 			method: http.MethodGet, path: "/objectives/{queue}", id: "getObjectives", right: access.Listen,
 			summary: "Show what was measured of a queue or subscription, class by class.", result: broker.Objectives{},
-			handle: func(c *call) (any, error) { return c.Broker.Objectives(c.Context(), c.address()) },
+			handle: func(c *call) (any, error) { return c.objectives(c.address()) },
 		},
 		{
 			method: http.MethodGet, path: "/demand/{queue}", id: "getDemand", right: access.Listen,
@@ -90,6 +84,28 @@ func (a *api) policyRoutes() []route {
 		explainRoute("/queues/{queue}/messages/{seq}/explain", "Queue"),
 		explainRoute("/topics/{topic}/subscriptions/{subscription}/messages/{seq}/explain", "Subscription"),
 	}
+}
+
+// listObjectives lists what was measured, by the paths of queues and subscriptions.
+func listObjectives(c *call) (any, error) {
+	paths := func() (paths []string, err error) {
+		for path, kind := range c.Broker.Paths() {
+			if kind != broker.KindTopic {
+				paths = append(paths, path)
+			}
+		}
+		return paths, nil
+	}
+	return page(c, paths, func(path string) string { return path }, c.objectives)
+}
+
+// objectives returns what was measured of a queue or subscription.
+func (c *call) objectives(path string) (broker.Objectives, error) {
+	o, err := c.Broker.Objectives(c.Context(), path)
+	if o.Classes == nil {
+		o.Classes = []objective.ClassReport{}
+	}
+	return o, err
 }
 
 // raw reads a policy as it is, and charges what it becomes when it is read.

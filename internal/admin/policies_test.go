@@ -95,7 +95,7 @@ func TestObjectivesDemandAndExplanations(t *testing.T) {
 	r.queue(entity.Queue{Name: "orders", Policy: []byte(testPolicy)})
 	r.want(201, http.MethodPost, "/api/v1/queues/orders/messages", `{"body": "a", "properties": {"plan": "paid"}}`)
 
-	var all AllObjectives
+	var all list[broker.Objectives]
 	r.want(200, http.MethodGet, "/api/v1/objectives", "").into(t, &all)
 	var one broker.Objectives
 	r.want(200, http.MethodGet, "/api/v1/objectives/orders", "").into(t, &one)

@@ -29,8 +29,16 @@ func (a *api) poolRoutes() []route {
 			method: http.MethodPost, path: one + "/" + verb, id: id, right: access.Manage,
 			summary: summary, query: poolQuery, result: list[broker.Pool]{},
 			handle: func(c *call) (any, error) {
-				ps, err := do(c, c.PathValue("pool"), c.URL.Query().Get("source"))
-				return list[broker.Pool]{ps, len(ps)}, err
+				l := listing[broker.Pool, broker.Pool]{c: c, field: "items", view: func(p broker.Pool) (broker.Pool, error) { return p, nil }}
+				err := c.gathering(func() (err error) {
+					l.items, err = do(c, c.PathValue("pool"), c.URL.Query().Get("source"))
+					l.total = len(l.items)
+					return err
+				})
+				if err != nil {
+					return nil, err
+				}
+				return l.begin()
 			},
 		}
 	}
@@ -41,7 +49,7 @@ func (a *api) poolRoutes() []route {
 			method: http.MethodGet, path: "/pools", id: "listPools", right: access.Listen,
 			summary: "List the worker pools that have announced themselves, with their processes.", query: listQuery, result: list[broker.Pool]{},
 			handle: func(c *call) (any, error) {
-				return page(c, c.Broker.Pools(), func(p broker.Pool) string { return p.Name },
+				return page(c, func() ([]broker.Pool, error) { return c.Broker.Pools(), nil }, func(p broker.Pool) string { return p.Name },
 					func(p broker.Pool) (broker.Pool, error) { return p, nil })
 			},
 		},

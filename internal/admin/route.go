@@ -62,10 +62,13 @@ type api struct {
 	// turns is a semaphore for messages that are converted into JSON at the same
 	// time: half of the processors stay free for senders and receivers.
 	turns chan struct{}
+	// gatherers is a semaphore for lists that are in memory as a whole.
+	gatherers chan struct{}
 }
 
 func newAPI(p Parts, started time.Time) *api {
-	a := &api{Parts: p, started: started, mux: http.NewServeMux(), turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+	a := &api{Parts: p, started: started, mux: http.NewServeMux(), turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		gatherers: make(chan struct{}, gatherers)}
 	a.routes = a.table()
 	for i := range a.routes {
 		rt := &a.routes[i]
@@ -126,7 +129,7 @@ type call struct {
 	right access.Rights // that the operation takes; zero is none
 	grant access.Grant
 
-	bodies int64 // bytes that are charged for bodies of messages
+	largest int64 // bytes that are charged for the largest of what is in memory one after the other
 }
 
 func (a *api) serve(w http.ResponseWriter, r *http.Request, rt *route) {
@@ -140,7 +143,32 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, rt *route) {
 	if made, ok := value.(created); ok {
 		status, value = http.StatusCreated, made.value
 	}
+	if _, ok := value.(streamed); !ok && value != nil {
+		if value, err = c.encode(value); err != nil {
+			a.fail(w, r, err)
+			return
+		}
+	}
 	answer(w, status, value)
+}
+
+// valueCost is how often a value is there: as it is, and as JSON.
+const valueCost = 2
+
+// encode makes the JSON of an answer that is not streamed, and charges it. What has changed
+// something is answered in any case.
+func (c *call) encode(value any) (b json.RawMessage, err error) {
+	if raw, ok := value.(json.RawMessage); ok {
+		return raw, nil // that is there already
+	}
+	c.inTurn(func() { b, err = json.Marshal(value) })
+	if err != nil {
+		return nil, err
+	}
+	if c.Method == http.MethodGet {
+		err = c.charge(valueCost * int64(len(b)))
+	}
+	return append(b, '\n'), err
 }
 
 func (c *call) do(rt *route) (any, error) {
@@ -152,7 +180,7 @@ func (c *call) do(rt *route) (any, error) {
 		if err := caller.Require(c.grant, rt.right, caller.Path(c.address())); err != nil {
 			return nil, err
 		}
-		c.Request = c.WithContext(broker.Charging(broker.Guard(c.Context(), c.recheck), c.chargeBodies))
+		c.Request = c.WithContext(broker.Charging(broker.Guard(c.Context(), c.recheck), c.chargeLargest))
 	}
 	return rt.handle(c)
 }
@@ -262,16 +290,16 @@ func (c *call) charge(n int64) error {
 	return nil
 }
 
-// chargeBodies charges bodies of messages, of which there are n bytes in memory at a time: what
-// is more than there was before.
-func (c *call) chargeBodies(n int64) error {
-	if n <= c.bodies {
+// chargeLargest charges what is in memory one after the other, such as bodies of messages: what
+// n bytes are more than the largest before.
+func (c *call) chargeLargest(n int64) error {
+	if n <= c.largest {
 		return nil
 	}
-	if err := c.charge(n - c.bodies); err != nil {
+	if err := c.charge(n - c.largest); err != nil {
 		return err
 	}
-	c.bodies = n
+	c.largest = n
 	return nil
 }
 
@@ -397,44 +425,4 @@ func (c *call) number(name string, otherwise, most int) (int, error) {
 		return 0, problem.Bad("%s is %q; it must be an integer from 0 to %d.", name, text, most)
 	}
 	return n, nil
-}
-
-// list is a page of something.
-type list[T any] struct {
-	Items []T `json:"items"`
-	Total int `json:"total"` // with the requested prefix
-}
-
-var listQuery = []parameter{
-	{"prefix", "string", "Only names that begin with this, in any case."},
-	{"skip", "integer", "Number of entries to skip."},
-	{"top", "integer", "Maximum number of entries to return; default 100, at most 1000."},
-}
-
-// page returns the part of a list that the query selects.
-func page[D, V any](c *call, all []D, name func(D) string, view func(D) (V, error)) (list[V], error) {
-	out := list[V]{Items: []V{}}
-	skip, err := c.number("skip", 0, 1<<30)
-	if err != nil {
-		return out, err
-	}
-	top, err := c.number("top", 100, 1000)
-	if err != nil {
-		return out, err
-	}
-	prefix := entity.Key(c.URL.Query().Get("prefix"))
-	for _, d := range all {
-		if !strings.HasPrefix(entity.Key(name(d)), prefix) {
-			continue
-		}
-		if out.Total++; out.Total <= skip || len(out.Items) >= top {
-			continue
-		}
-		v, err := view(d)
-		if err != nil {
-			return out, err
-		}
-		out.Items = append(out.Items, v)
-	}
-	return out, nil
 }

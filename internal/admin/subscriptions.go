@@ -28,10 +28,7 @@ func (a *api) subscriptionRoutes() []route {
 			method: http.MethodGet, path: all, id: "listSubscriptions", right: access.Manage,
 			summary: "List the subscriptions of a topic by name, with their rules.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
-				subs, err := c.Broker.Subscriptions(c.PathValue("topic"))
-				if err != nil {
-					return nil, err
-				}
+				subs := func() ([]entity.Subscription, error) { return c.Broker.Subscriptions(c.PathValue("topic")) }
 				return page(c, subs, func(s entity.Subscription) string { return s.Name },
 					func(s entity.Subscription) (item, error) { return show(c, s) })
 			},
@@ -129,10 +126,7 @@ func (a *api) ruleRoutes() []route {
 			summary: "List the rules of a subscription by name.", query: listQuery, result: list[entity.Rule]{},
 			handle: func(c *call) (any, error) {
 				topic, sub := in(c)
-				rules, err := c.Broker.Rules(topic, sub)
-				if err != nil {
-					return nil, err
-				}
+				rules := func() ([]entity.Rule, error) { return c.Broker.Rules(topic, sub) }
 				return page(c, rules, func(r entity.Rule) string { return r.Name },
 					func(r entity.Rule) (entity.Rule, error) { return r, nil })
 			},

@@ -3,6 +3,9 @@
 package admin
 
 import (
+	"encoding/json"
+	"io"
+	"iter"
 	"net/http"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -25,7 +28,7 @@ func (a *api) topicRoutes() []route {
 			method: http.MethodGet, path: "/topics", id: "listTopics", right: access.Manage,
 			summary: "List topics by name.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
-				return page(c, c.Broker.Topics(), func(t entity.Topic) string { return t.Name },
+				return page(c, func() ([]entity.Topic, error) { return c.Broker.Topics(), nil }, func(t entity.Topic) string { return t.Name },
 					func(t entity.Topic) (item, error) { return view(c, t.Name, t) })
 			},
 		},
@@ -117,17 +120,60 @@ func tryTopic(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	trials, err := c.Broker.MatchRules(c.Context(), c.PathValue("topic"), m)
-	if err != nil {
-		return nil, err
+	rules, err := c.Broker.MatchRules(c.Context(), c.PathValue("topic"), m)
+	return tried{c, rules}, err
+}
+
+// tried is [Trials] as it is written, rule by rule.
+type tried struct {
+	c     *call
+	rules iter.Seq[broker.RuleMatch]
+}
+
+// stream implements streamed.
+func (t tried) stream(w io.Writer) error {
+	next, stop := iter.Pull(t.rules)
+	defer stop()
+	matched := []string{}
+	between := `{"rules":[`
+	for {
+		var r broker.RuleMatch
+		var ok bool
+		var b []byte
+		var err error
+		t.c.inTurn(func() {
+			if r, ok = next(); ok {
+				b, err = json.Marshal(r)
+			}
+		})
+		if !ok {
+			break
+		}
+		if n := len(matched); r.Matched && (n == 0 || matched[n-1] != r.Subscription) {
+			matched = append(matched, r.Subscription)
+		}
+		if err == nil {
+			err = t.c.recheck()
+		}
+		if err == nil {
+			_, err = w.Write(append([]byte(between), b...))
+		}
+		if err != nil {
+			return err
+		}
+		between = ","
 	}
-	answer := Trials{Subscriptions: []string{}, Rules: []broker.RuleMatch{}}
-	for _, t := range trials {
-		answer.Rules = append(answer.Rules, t)
-		n := len(answer.Subscriptions)
-		if t.Matched && (n == 0 || answer.Subscriptions[n-1] != t.Subscription) {
-			answer.Subscriptions = append(answer.Subscriptions, t.Subscription)
+	if between != "," {
+		if _, err := io.WriteString(w, between); err != nil {
+			return err
 		}
 	}
-	return answer, nil
+	if _, err := io.WriteString(w, `],"subscriptions":`); err != nil {
+		return err
+	}
+	b, err := json.Marshal(matched)
+	if err == nil {
+		_, err = w.Write(append(b, "}\n"...))
+	}
+	return err
 }

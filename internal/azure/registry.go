@@ -72,31 +72,40 @@ func (r *registry) all() []*app {
 	return slices.Collect(maps.Keys(r.conns))
 }
 
-// Connections lists who is connected, the longest first. Links belong to their
-// connection's context, so each connection is asked for them; one that ends
-// meanwhile or does not answer is left out.
-func (s *Service) Connections(ctx context.Context) []Connection {
+// ConnectionCount returns how many are connected.
+func (s *Service) ConnectionCount() int {
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	return len(s.registry.conns)
+}
+
+// Connections lists who is connected, the longest first: up to top of them without the first
+// skip, and how many there are. Links belong to their connection's context, so each connection
+// of the page is asked for them; one that ends meanwhile or does not answer is left out.
+func (s *Service) Connections(ctx context.Context, skip, top int) (page []Connection, total int) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	conns := s.registry.all()
+	total = len(conns)
+	slices.SortFunc(conns, func(a, b *app) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.addr, b.addr))
+	})
+	conns = conns[min(skip, total):]
+	conns = conns[:min(top, len(conns))]
 	answers := make([]chan Connection, len(conns))
 	for i, x := range conns {
 		answers[i] = make(chan Connection, 1) // so that it need not wait for us
 		x.do(func() { answers[i] <- x.describe() })
 	}
-	var all []Connection
 	for i, x := range conns {
 		select {
 		case a := <-answers[i]:
-			all = append(all, a)
+			page = append(page, a)
 		case <-x.ctx.Done():
 		case <-ctx.Done():
 		}
 	}
-	slices.SortFunc(all, func(a, b Connection) int {
-		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Peer, b.Peer))
-	})
-	return all
+	return page, total
 }
 
 // describe runs in the connection's context.

@@ -25,7 +25,11 @@ func (f *frontend) adminHandler(parts Parts) http.Handler {
 		Encrypted: func(r *http.Request) bool {
 			return r.Context().Value(connKey{}).(*handed).encrypted
 		},
-		Connections: func(ctx context.Context) []admin.Connection { return connections(f.service.Connections(ctx)) },
+		Connections: func(ctx context.Context, skip, top int) ([]admin.Connection, int) {
+			cs, total := f.service.Connections(ctx, skip, top)
+			return connections(cs), total
+		},
+		ConnectionCount: f.service.ConnectionCount,
 	})
 }
 

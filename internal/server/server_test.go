@@ -206,7 +206,7 @@ func TestHTTP(t *testing.T) {
 		{"/healthz", 200, "ok\n"},
 		{"/readyz", 200, "ok\n"},
 		{"/health", 200, `{"status":"healthy","message":"Service is healthy."}`},
-		{"/api/v1/connections", 200, "{\"connections\":[]}\n"},
+		{"/api/v1/connections", 200, "{\"connections\":[],\"total\":0}\n"},
 		{"/nobody?api-version=2021-05", 404, "<Error><Code>404</Code><Detail>SubCode=40400. Not Found. No queue, topic or event hub is called 'nobody'.</Detail></Error>"},
 	}
 	for _, tt := range tests {

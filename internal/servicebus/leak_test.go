@@ -416,7 +416,7 @@ func TestNothingIsLeftOfLinksThatExpire(t *testing.T) {
 		if now, stacks := goroutines(); now > before {
 			t.Errorf("%d goroutines, there were %d before the links:\n%s", now, before, stacks)
 		}
-		if cs := b.service.Connections(t.Context()); len(cs) != 1 || len(cs[0].Links) != 2 {
+		if cs, _ := b.service.Connections(t.Context(), 0, 10); len(cs) != 1 || len(cs[0].Links) != 2 {
 			t.Errorf("connections %+v, want one with its two links to $cbs", cs)
 		}
 		if n := b.service.Held().DynamicNodes; n != 0 {
@@ -472,7 +472,7 @@ func TestFullReplyLinkCanBeReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.rpc("q/$management").manage("peek-message", map[string]any{"from-sequence-number": int64(0), "message-count": int32(1)}, 204)
-	if cs := b.service.Connections(t.Context()); len(cs) != 1 || len(cs[0].Links) != 2 {
+	if cs, _ := b.service.Connections(t.Context(), 0, 10); len(cs) != 1 || len(cs[0].Links) != 2 {
 		t.Errorf("connections %+v, want one with the two links of the second pair", cs)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 func TestConnectionsAreListedWithTheirLinks(t *testing.T) {
 	b := start(t)
-	if got := b.service.Connections(t.Context()); len(got) != 0 {
+	if got, _ := b.service.Connections(t.Context(), 0, 10); len(got) != 0 {
 		t.Fatalf("before anybody came: %+v", got)
 	}
 	first, err := b.dial(t, b.keeper, &amqp.ConnOptions{
@@ -26,7 +26,7 @@ func TestConnectionsAreListedWithTheirLinks(t *testing.T) {
 	second := b.login(t, rootRule)
 	second.sender("q") // has opened for certain
 
-	got := b.service.Connections(t.Context())
+	got, _ := b.service.Connections(t.Context(), 0, 10)
 	if len(got) != 2 {
 		t.Fatalf("%d connections, want 2: %+v", len(got), got)
 	}
@@ -42,9 +42,16 @@ func TestConnectionsAreListedWithTheirLinks(t *testing.T) {
 		t.Errorf("its links: %v, want %v", links, want)
 	}
 
+	if got, total := b.service.Connections(t.Context(), 1, 10); len(got) != 1 || total != 2 || got[0].Client == "tester 7" {
+		t.Errorf("the second of %d: %+v", total, got)
+	}
+	if got, total := b.service.Connections(t.Context(), 0, 1); len(got) != 1 || total != 2 || got[0].Client != "tester 7" {
+		t.Errorf("the first of %d: %+v", total, got)
+	}
+
 	second.Close()
 	<-second.served
-	if got := b.service.Connections(t.Context()); len(got) != 1 || got[0].Client != "tester 7" {
+	if got, _ := b.service.Connections(t.Context(), 0, 10); len(got) != 1 || got[0].Client != "tester 7" {
 		t.Errorf("after one left: %+v", got)
 	}
 }

@@ -9,8 +9,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -19,6 +22,7 @@ var webScenes = []attack{
 	{"24.02_bodies_of_many_elements", bodiesOfManyElements},
 	{"24.02_elements_with_many_attributes", elementsWithManyAttributes},
 	{"24.04_many_purges_with_a_filter", manyPurgesWithAFilter},
+	{"24.05_long_lists", longLists},
 }
 
 const typeBatch = "application/vnd.microsoft.servicebus.json"
@@ -125,4 +129,82 @@ func manyPurgesWithAFilter(s *scene) {
 		})
 		statuses.Range(func(status, _ any) bool { s.Logf("%s %s: %v", c.method, c.path, status); return true })
 	}
+}
+
+// longLists makes what an operator lists: links with long names, processes of pools, queues, rules.
+// Then all lists are asked for many times at once, by who may.
+func longLists(s *scene) {
+	s.manyLinks(scale(300, 1400))
+	queues := scale(300, 5000)
+	s.Cleanup(func() {
+		together(queues, 8, func(i int) {
+			_, _, _ = s.call(s.ctx, root, http.MethodDelete, fmt.Sprintf("/api/v1/queues/listed%d", i), nil)
+		})
+	})
+	long := fmt.Sprintf(`{"userMetadata": %q}`, strings.Repeat("<", 1024))
+	together(queues, 8, func(i int) {
+		if resp, text, err := s.call(s.ctx, root, http.MethodPut, fmt.Sprintf("/api/v1/queues/listed%d", i), strings.NewReader(long)); err != nil || resp.StatusCode != http.StatusCreated {
+			s.Errorf("queue %d: %v %.200s", i, err, text)
+		}
+	})
+	s.manyProcesses(scale(300, 10_000)) // they are listed for 3 s
+	for _, path := range []string{
+		"/api/v1/pools?top=1000", "/api/v1/connections?top=1000", "/api/v1/queues?top=1000", "/api/v1/objectives?top=1000",
+		"/api/v1/topics/fan/subscriptions?top=1000", "/$Resources/Queues?api-version=2021-05&$top=1000", "/metrics",
+	} {
+		n := scale(20, 30)
+		var good, busy atomic.Int64
+		together(n, n, func(int) {
+			resp, text, err := s.call(s.ctx, root, http.MethodGet, path, nil)
+			switch {
+			case err != nil:
+				busy.Add(1) // an answer that ends early
+			case resp.StatusCode == http.StatusOK:
+				good.Add(1)
+			case resp.StatusCode == http.StatusTooManyRequests:
+				busy.Add(1)
+			default:
+				s.Errorf("%s: %s %.200s", path, resp.Status, text)
+			}
+		})
+		s.Logf("%s: %d answers, %d refusals", path, good.Load(), busy.Load())
+		if good.Load() == 0 {
+			s.Errorf("%s was never answered", path)
+		}
+	}
+}
+
+// manyLinks attaches links whose names and addresses grow in JSON.
+func (s *scene) manyLinks(n int) {
+	s.Helper()
+	p := s.peer(listenKey)
+	for h := range uint32(n) {
+		a := receiveFrom(h, "noise")
+		a.Name = fmt.Sprintf("%s%04d", strings.Repeat("<", 500), h)
+		if _, err := p.within(patience).attach(a); err != nil {
+			s.Fatalf("link %d: %v", h, err)
+		}
+	}
+}
+
+// manyProcesses announces processes of pools, as long as they are accepted.
+func (s *scene) manyProcesses(n int) {
+	s.Helper()
+	long := strings.Repeat("<", 250)
+	sources := []string{"noise", "first", "second", "answers", "site", "credit", "frames", "relayed", "peeked", "properties"}
+	together(len(sources), len(sources), func(k int) {
+		d, err := s.peer(listenKey).talk(sources[k]+"/$management", 1000)
+		if err != nil {
+			s.Error(err)
+			return
+		}
+		for i := range n / len(sources) {
+			if _, _, err := d.within(patience).ask(request(names.AnnouncePool, codec.Map(
+				codec.String(names.PoolName), codec.String(fmt.Sprint("listed", i%50)), codec.String(names.PoolInstance), codec.String(fmt.Sprint(i)),
+				codec.String(names.PoolHost), codec.String(long), codec.String(names.PoolIdle), codec.String(long)))); err != nil {
+				s.Logf("process %d of %s: %v", i, sources[k], err)
+				return
+			}
+		}
+	})
 }

@@ -5,17 +5,29 @@ package atom
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // defaultPage is the number of entries for a client that does not set it. A
 // client that sets it gets exactly that many: the Go client takes a shorter
 // page for the last one.
-const defaultPage = 100
+const (
+	defaultPage = 100
+	maxPage     = 1000
+	// gatherers is how many requests gather a list at the same time. Only then is all of it in
+	// memory; after that the page is.
+	gatherers = 2
+	// feedPiece is about how much of a feed is made before it is written.
+	feedPiece = 32 << 10
+)
 
 // page is the part of a list that a client wants.
 type page struct{ skip, top int }
@@ -33,14 +45,17 @@ func (c *call) page() (page, error) {
 		}
 		*to = n
 	}
+	if p.top > maxPage {
+		return p, problem.Bad("$top is %d, at most %d are allowed.", p.top, maxPage)
+	}
 	return p, nil
 }
 
-// cut returns the part of a list, and whether there is more of it.
+// cut returns the part of a list, and whether there is more of it. The list is not kept.
 func cut[T any](p page, all []T) (part []T, more bool) {
 	all = all[min(p.skip, len(all)):]
 	n := min(p.top, len(all))
-	return all[:n], n > 0 && n < len(all)
+	return slices.Clone(all[:n]), n > 0 && n < len(all)
 }
 
 // feed writes a list.
@@ -51,47 +66,49 @@ func (c *call) feed() error {
 	}
 	switch c.kind {
 	case feedQueues:
-		qs, more := cut(p, c.Broker.Queues())
-		return writeFeed(c, "Queues", p, more, qs, c.queueEntry)
+		return writeFeed(c, "Queues", p, func() ([]entity.Queue, error) { return c.Broker.Queues(), nil }, c.queueEntry)
 	case feedTopics:
-		ts, more := cut(p, c.Broker.Topics())
-		return writeFeed(c, "Topics", p, more, ts, c.topicEntry)
+		return writeFeed(c, "Topics", p, func() ([]entity.Topic, error) { return c.Broker.Topics(), nil }, c.topicEntry)
 	case feedHubs:
-		hs, more := cut(p, c.Broker.Hubs())
-		return writeFeed(c, "EventHubs", p, more, hs, c.hubEntry)
+		return writeFeed(c, "EventHubs", p, func() ([]entity.Hub, error) { return c.Broker.Hubs(), nil }, c.hubEntry)
 	case feedGroups:
-		all, err := c.Broker.ConsumerGroups(c.entity)
-		if err != nil {
-			return err
-		}
-		gs, more := cut(p, all)
-		return writeFeed(c, "ConsumerGroups", p, more, gs, c.groupEntry)
+		return writeFeed(c, "ConsumerGroups", p, func() ([]entity.ConsumerGroup, error) { return c.Broker.ConsumerGroups(c.entity) }, c.groupEntry)
 	case feedPartitions:
-		all, err := c.partitions()
-		if err != nil {
-			return err
-		}
-		ps, more := cut(p, all)
-		return writeFeed(c, "Partitions", p, more, ps, c.partitionEntry)
+		return writeFeed(c, "Partitions", p, c.partitions, c.partitionEntry)
 	case feedSubscriptions:
-		all, err := c.Broker.Subscriptions(c.entity)
-		if err != nil {
-			return err
-		}
-		ss, more := cut(p, all)
-		return writeFeed(c, "Subscriptions", p, more, ss, c.subscriptionEntry)
+		return writeFeed(c, "Subscriptions", p, func() ([]entity.Subscription, error) { return c.Broker.Subscriptions(c.entity) }, c.subscriptionEntry)
 	default:
-		all, err := c.Broker.Rules(c.entity, c.subscription)
-		if err != nil {
-			return err
-		}
-		rules, more := cut(p, all)
-		return writeFeed(c, "Rules", p, more, rules, c.ruleEntry)
+		return writeFeed(c, "Rules", p, func() ([]entity.Rule, error) { return c.Broker.Rules(c.entity, c.subscription) }, c.ruleEntry)
 	}
 }
 
-// writeFeed writes the entries of a page. What was deleted meanwhile is left out.
-func writeFeed[T any](c *call, title string, p page, more bool, items []T, entry func(T) error) error {
+// gather returns the part of a list that the client wants, which is charged. All of the list is
+// in memory while few others are.
+func gather[T any](c *call, p page, all func() ([]T, error)) (items []T, more bool, err error) {
+	select {
+	case c.gatherers <- struct{}{}:
+	case <-c.Context().Done():
+		return nil, false, c.Context().Err()
+	}
+	defer func() { <-c.gatherers }()
+	list, err := all()
+	if err != nil {
+		return nil, false, err
+	}
+	items, more = cut(p, list)
+	if !c.ChargeMemory(c.Request, int64(len(items))*int64(reflect.TypeFor[T]().Size())) {
+		err = problem.Busy()
+	}
+	return items, more, err
+}
+
+// writeFeed writes the entries of a page, piece by piece. What was deleted meanwhile is left
+// out.
+func writeFeed[T any](c *call, title string, p page, all func() ([]T, error), entry func(T) error) error {
+	items, more, err := gather(c, p, all)
+	if err != nil {
+		return err
+	}
 	w := &c.out
 	path := url.URL{Path: c.target.path()}
 	here := c.base() + path.EscapedPath() + "?api-version=" + url.QueryEscape(c.apiVersion())
@@ -108,7 +125,28 @@ func writeFeed[T any](c *call, title string, p page, more bool, items []T, entry
 		if err := entry(item); err != nil && !errors.Is(err, broker.ErrNotFound) {
 			return err
 		}
+		if err := c.flushPiece(); err != nil {
+			return err
+		}
 	}
 	w.close("feed")
 	return nil
+}
+
+// flushPiece writes what there is of a feed, if it is enough, and charges the largest piece.
+func (c *call) flushPiece() error {
+	n := int64(c.out.Len())
+	if n < feedPiece {
+		return nil
+	}
+	if n > c.largest {
+		if !c.ChargeMemory(c.Request, n-c.largest) {
+			return problem.Busy()
+		}
+		c.largest = n
+	}
+	if err := c.recheck(); err != nil {
+		return err
+	}
+	return c.flush(http.StatusOK)
 }

@@ -28,10 +28,14 @@ type Parts struct {
 }
 
 // Handler answers requests of the administration clients.
-type Handler struct{ Parts }
+type Handler struct {
+	Parts
+	// gatherers is a semaphore for lists that are in memory as a whole.
+	gatherers chan struct{}
+}
 
 // New returns the handler.
-func New(p Parts) *Handler { return &Handler{p} }
+func New(p Parts) *Handler { return &Handler{p, make(chan struct{}, gatherers)} }
 
 // contentType is what the service calls its answers.
 const contentType = "application/atom+xml;type=entry;charset=utf-8"
@@ -44,18 +48,34 @@ type call struct {
 	w     http.ResponseWriter
 	grant access.Grant
 	out   writer
+
+	begun   bool  // the status and the beginning of the answer were written
+	largest int64 // bytes that are charged for the largest part of the answer
 }
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{Handler: h, Request: r, w: w}
 	status, err := c.serve()
+	if err != nil && c.begun {
+		return // the answer ends within: its reader notices
+	}
 	if err != nil {
 		status = c.fail(w, err)
 	}
-	w.Header().Set("Content-Type", contentType)
-	w.WriteHeader(status)
-	_, _ = w.Write(c.out.Bytes()) // the client has left, then
+	_ = c.flush(status) // the client has left, then
+}
+
+// flush writes what there is of the answer.
+func (c *call) flush(status int) error {
+	if !c.begun {
+		c.begun = true
+		c.w.Header().Set("Content-Type", contentType)
+		c.w.WriteHeader(status)
+	}
+	_, err := c.w.Write(c.out.Bytes())
+	c.out.Reset()
+	return err
 }
 
 // serve authorizes the request and executes it.

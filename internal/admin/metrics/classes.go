@@ -36,40 +36,58 @@ var (
 	operations    = prometheus.NewDesc("triagemq_operations_total", "Operations of clients.", []string{"entity", "operation"}, nil)
 )
 
-// classCollector collects the measurements of classes, for one scrape.
-type classCollector struct {
+// classes is the measurements of classes. It is a source.
+type classes struct {
 	Sources
-	ctx context.Context // of the request that scrapes
+	reports []broker.Objectives
 }
 
-// Describe implements prometheus.Collector.
-func (c *classCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{classWait, classService, classEndToEnd, classRecent, classFlow, classRate,
-		classWaiting, classOldest, classState, classShare, classBurn, demandWorkers, saturated, operations} {
-		to <- d
-	}
+// families implements source.
+func (*classes) families() []*prometheus.Desc {
+	return []*prometheus.Desc{classWait, classService, classEndToEnd, classRecent, classFlow, classRate,
+		classWaiting, classOldest, classState, classShare, classBurn, demandWorkers, saturated, operations}
 }
 
 // seriesOfClass is about how many series a class has.
 const seriesOfClass = 3*(len(objective.Bounds)+3) + 24
 
-// Collect implements prometheus.Collector.
-func (c *classCollector) Collect(to chan<- prometheus.Metric) {
+// load implements source. What is beyond the limit of series is omitted, as are entities.
+func (c *classes) load(ctx context.Context) (bytes int64) {
+	const perEntity, perClass = 256, 2048
 	series := 0
-	for _, o := range c.Broker.AllObjectives(c.ctx) {
-		if series += seriesOfClass * len(o.Classes); series > maxSeries {
-			return // omitted, like the entities beyond
+	for path, kind := range c.Broker.Paths() {
+		if kind == broker.KindTopic {
+			continue
 		}
-		single(to, demandWorkers, float64(o.Demand(broker.DemandOptions{}).Value), o.Entity)
+		o, err := c.Broker.Objectives(ctx, path)
+		if err != nil {
+			continue // deleted meanwhile, or its shard has stopped
+		}
+		if series += 2 + len(o.Operations) + seriesOfClass*len(o.Classes); series > maxSeries {
+			break
+		}
+		c.reports = append(c.reports, o)
+		bytes += perEntity + perClass*int64(len(o.Classes))
+	}
+	return bytes
+}
+
+// tell implements source.
+func (c *classes) tell(to sink) {
+	for i := range c.reports {
+		o := &c.reports[i]
+		if to.family == demandWorkers {
+			to.gauge(demandWorkers, float64(o.Demand(broker.DemandOptions{}).Value), o.Entity)
+		}
 		if o.Saturated != nil {
 			mode := 0.0
 			if *o.Saturated {
 				mode = 1
 			}
-			single(to, saturated, mode, o.Entity)
+			to.gauge(saturated, mode, o.Entity)
 		}
 		for _, op := range o.Operations {
-			to <- prometheus.MustNewConstMetric(operations, prometheus.CounterValue, float64(op.Total), o.Entity, op.Operation)
+			to.set(operations, prometheus.CounterValue, float64(op.Total), o.Entity, op.Operation)
 		}
 		for i := range o.Classes {
 			tellClass(to, o.Entity, &o.Classes[i])
@@ -77,36 +95,43 @@ func (c *classCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func single(to chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
-	to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+func tellClass(to sink, entity string, c *objective.ClassReport) {
+	to.histogram(classWait, &c.Wait, entity, c.Name)
+	to.histogram(classService, &c.Service, entity, c.Name)
+	to.histogram(classEndToEnd, &c.EndToEnd, entity, c.Name)
+	if c.Wait.Count > 0 {
+		to.gauge(classRecent, c.Wait.P50, entity, c.Name, "0.5")
+		to.gauge(classRecent, c.Wait.P95, entity, c.Name, "0.95")
+		to.gauge(classRecent, c.Wait.P99, entity, c.Name, "0.99")
+		to.gauge(classRecent, c.Wait.Max, entity, c.Name, "1")
+	}
+	for _, x := range []struct {
+		event string
+		flow  *objective.Flow
+	}{
+		{"arrived", &c.Arrived}, {"completed", &c.Completed}, {"dead_lettered", &c.DeadLettered}, {"refused", &c.Refused}, {"evicted", &c.Evicted}, {"expired", &c.Expired},
+	} {
+		to.set(classFlow, prometheus.CounterValue, float64(x.flow.Total), entity, c.Name, x.event)
+		to.gauge(classRate, x.flow.Minute, entity, c.Name, x.event)
+	}
+	to.gauge(classWaiting, float64(c.Waiting), entity, c.Name)
+	to.gauge(classOldest, c.OldestAge, entity, c.Name)
+	if o := c.Objective; o != nil {
+		to.gauge(classState, float64(o.State), entity, c.Name)
+		to.gauge(classShare, o.Short.Share, entity, c.Name, "short")
+		to.gauge(classShare, o.Long.Share, entity, c.Name, "long")
+		to.gauge(classBurn, o.Short.Rate, entity, c.Name, "short")
+		to.gauge(classBurn, o.Long.Rate, entity, c.Name, "long")
+	}
 }
 
-func tellClass(to chan<- prometheus.Metric, entity string, c *objective.ClassReport) {
-	for d, s := range map[*prometheus.Desc]*objective.Summary{classWait: &c.Wait, classService: &c.Service, classEndToEnd: &c.EndToEnd} {
-		buckets := make(map[float64]uint64, len(objective.Bounds))
-		for i, bound := range objective.Bounds {
-			buckets[bound] = s.Buckets[i]
-		}
-		to <- prometheus.MustNewConstHistogram(d, s.Total, s.Sum, buckets, entity, c.Name)
+func (s sink) histogram(d *prometheus.Desc, of *objective.Summary, labels ...string) {
+	if d != s.family {
+		return
 	}
-	if c.Wait.Count > 0 {
-		for q, v := range map[string]float64{"0.5": c.Wait.P50, "0.95": c.Wait.P95, "0.99": c.Wait.P99, "1": c.Wait.Max} {
-			single(to, classRecent, v, entity, c.Name, q)
-		}
+	buckets := make(map[float64]uint64, len(objective.Bounds))
+	for i, bound := range objective.Bounds {
+		buckets[bound] = of.Buckets[i]
 	}
-	for event, f := range map[string]*objective.Flow{
-		"arrived": &c.Arrived, "completed": &c.Completed, "dead_lettered": &c.DeadLettered, "refused": &c.Refused, "evicted": &c.Evicted, "expired": &c.Expired,
-	} {
-		to <- prometheus.MustNewConstMetric(classFlow, prometheus.CounterValue, float64(f.Total), entity, c.Name, event)
-		single(to, classRate, f.Minute, entity, c.Name, event)
-	}
-	single(to, classWaiting, float64(c.Waiting), entity, c.Name)
-	single(to, classOldest, c.OldestAge, entity, c.Name)
-	if o := c.Objective; o != nil {
-		single(to, classState, float64(o.State), entity, c.Name)
-		for window, b := range map[string]objective.Burn{"short": o.Short, "long": o.Long} {
-			single(to, classShare, b.Share, entity, c.Name, window)
-			single(to, classBurn, b.Rate, entity, c.Name, window)
-		}
-	}
+	s.to <- prometheus.MustNewConstHistogram(d, of.Total, of.Sum, buckets, labels...)
 }

@@ -83,53 +83,77 @@ var groupMetrics = []groupMetric{
 	}},
 }
 
-// hubCollector reads the event hubs for one scrape. It is a prometheus.Collector.
-type hubCollector struct {
+// hubs is the event hubs. It is a source.
+type hubs struct {
 	Sources
-	ctx context.Context // of the request that scrapes
+	rows    []hubRow
+	omitted int
 }
 
-// Describe implements prometheus.Collector.
-func (c *hubCollector) Describe(to chan<- *prometheus.Desc) {
+// hubRow is what is kept of one event hub.
+type hubRow struct {
+	name    string
+	runtime broker.HubRuntime
+	groups  []groupRow
+}
+
+// groupRow is what is kept of a consumer group that anybody has used.
+type groupRow struct {
+	name       string
+	members    int
+	changes    uint64
+	partitions []broker.GroupPartition
+}
+
+// families implements source.
+func (*hubs) families() []*prometheus.Desc {
+	ds := []*prometheus.Desc{hubAvailable, groupReaders, groupPartitions, groupLag, groupLagBytes, groupLagSeconds, groupMembers, groupChanges, hubsOmitted}
 	for _, m := range partitionMetrics {
-		to <- m.desc
+		ds = append(ds, m.desc)
 	}
 	for _, m := range groupMetrics {
-		to <- m.desc
+		ds = append(ds, m.desc)
 	}
-	for _, d := range []*prometheus.Desc{hubAvailable, groupReaders, groupPartitions, groupLag, groupLagBytes, groupLagSeconds, groupMembers, groupChanges, hubsOmitted} {
-		to <- d
-	}
+	return ds
 }
 
-// Collect implements prometheus.Collector.
-func (c *hubCollector) Collect(to chan<- prometheus.Metric) {
-	series, omitted := 0, 0
-	for _, h := range c.Broker.Hubs() {
+// load implements source.
+func (h *hubs) load(ctx context.Context) (bytes int64) {
+	const perPart = 256 // of a hub: a partition, a group, a partition of a group
+	series := 0
+	for _, hub := range h.Broker.Hubs() {
 		if series >= maxSeries {
-			omitted++
+			h.omitted++
 			continue
 		}
-		rt, err := c.Broker.HubRuntime(c.ctx, h.Name)
+		rt, err := h.Broker.HubRuntime(ctx, hub.Name)
 		if errors.Is(err, broker.ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			c.Log.Warn("cannot collect metrics", "entity", h.Name, "err", err)
-			return
+			h.Log.Warn("cannot collect metrics", "entity", hub.Name, "err", err)
+			break
 		}
 		series += 1 + len(partitionMetrics)*len(rt.Partitions) + 6*len(rt.Groups)
-		hubMetrics(to, h.Name, &rt)
-		series += c.groups(to, h.Name, &rt, maxSeries-series)
+		row := hubRow{name: hub.Name, runtime: rt}
+		series += h.loadGroups(ctx, &row, maxSeries-series)
+		h.rows = append(h.rows, row)
+		bytes += perPart * int64(1+len(rt.Partitions)+len(rt.Groups))
+		for i := range rt.Partitions {
+			bytes += perPart * int64(len(rt.Partitions[i].Readers))
+		}
+		for i := range row.groups {
+			bytes += perPart * int64(1+len(row.groups[i].partitions))
+		}
 	}
-	to <- prometheus.MustNewConstMetric(hubsOmitted, prometheus.GaugeValue, float64(omitted))
+	return bytes
 }
 
-// groups sends what the consumer groups of an event hub have that anybody has used, as long
-// as there are not more than most series. It returns how many there are.
-func (c *hubCollector) groups(to chan<- prometheus.Metric, hub string, rt *broker.HubRuntime, most int) (series int) {
-	for _, g := range rt.Groups {
-		s, err := c.Broker.GroupState(c.ctx, hub, g.Name)
+// loadGroups reads the consumer groups of an event hub that anybody has used, as long as there
+// are not more than most series. It returns how many there are.
+func (h *hubs) loadGroups(ctx context.Context, row *hubRow, most int) (series int) {
+	for _, g := range row.runtime.Groups {
+		s, err := h.Broker.GroupState(ctx, row.name, g.Name)
 		if err != nil || s == nil {
 			continue // deleted meanwhile, or not available
 		}
@@ -140,42 +164,55 @@ func (c *hubCollector) groups(to chan<- prometheus.Metric, hub string, rt *broke
 		if series += 2 + len(groupMetrics)*len(s.Partitions); series > most {
 			return series
 		}
-		to <- prometheus.MustNewConstMetric(groupMembers, prometheus.GaugeValue, float64(len(s.Members)), hub, g.Name)
-		to <- prometheus.MustNewConstMetric(groupChanges, prometheus.CounterValue, float64(s.OwnerChanges), hub, g.Name)
-		for i := range s.Partitions {
-			for _, m := range groupMetrics {
-				if v, ok := m.of(&s.Partitions[i]); ok {
-					to <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, v, hub, g.Name, s.Partitions[i].ID)
-				}
-			}
-		}
+		row.groups = append(row.groups, groupRow{g.Name, len(s.Members), s.OwnerChanges, s.Partitions})
 	}
 	return series
 }
 
-// hubMetrics sends what one event hub has.
-func hubMetrics(to chan<- prometheus.Metric, hub string, rt *broker.HubRuntime) {
-	set := func(d *prometheus.Desc, v float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{hub}, labels...)...)
+// tell implements source.
+func (h *hubs) tell(to sink) {
+	for i := range h.rows {
+		h.rows[i].tell(to)
 	}
-	if rt.Unavailable != "" {
-		set(hubAvailable, 0)
+	to.gauge(hubsOmitted, float64(h.omitted))
+}
+
+// tell tells what one event hub has.
+func (row *hubRow) tell(to sink) {
+	for i := range row.groups {
+		row.groups[i].tell(to, row.name)
+	}
+	if row.runtime.Unavailable != "" {
+		to.gauge(hubAvailable, 0, row.name)
 		return
 	}
-	set(hubAvailable, 1)
-	for i := range rt.Partitions {
-		p := &rt.Partitions[i]
+	to.gauge(hubAvailable, 1, row.name)
+	for i := range row.runtime.Partitions {
+		p := &row.runtime.Partitions[i]
 		for _, m := range partitionMetrics {
-			to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.of(p), hub, p.ID)
+			to.set(m.desc, m.kind, m.of(p), row.name, p.ID)
 		}
 	}
-	for _, g := range rt.Groups {
-		set(groupReaders, float64(g.Readers), g.Name)
-		set(groupPartitions, float64(g.Partitions), g.Name)
+	for _, g := range row.runtime.Groups {
+		to.gauge(groupReaders, float64(g.Readers), row.name, g.Name)
+		to.gauge(groupPartitions, float64(g.Partitions), row.name, g.Name)
 		if g.Readers > 0 { // without a reader nothing is known
-			set(groupLag, float64(g.LagEvents), g.Name)
-			set(groupLagBytes, float64(g.LagBytes), g.Name)
-			set(groupLagSeconds, g.LagSeconds, g.Name)
+			to.gauge(groupLag, float64(g.LagEvents), row.name, g.Name)
+			to.gauge(groupLagBytes, float64(g.LagBytes), row.name, g.Name)
+			to.gauge(groupLagSeconds, g.LagSeconds, row.name, g.Name)
+		}
+	}
+}
+
+// tell tells what one consumer group has.
+func (g *groupRow) tell(to sink, hub string) {
+	to.gauge(groupMembers, float64(g.members), hub, g.name)
+	to.set(groupChanges, prometheus.CounterValue, float64(g.changes), hub, g.name)
+	for i := range g.partitions {
+		for _, m := range groupMetrics {
+			if v, ok := m.of(&g.partitions[i]); ok {
+				to.gauge(m.desc, v, hub, g.name, g.partitions[i].ID)
+			}
 		}
 	}
 }

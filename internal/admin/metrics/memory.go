@@ -44,3 +44,7 @@ func (c memoryCollector) Collect(to chan<- prometheus.Metric) {
 	single(to, storedUsed, float64(u.StoredGroups), "groups")
 	single(to, memoryWaiting, float64(u.Waiting))
 }
+
+func single(to chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}

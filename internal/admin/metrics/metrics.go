@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/caller"
@@ -27,13 +26,16 @@ const (
 	maxSeries = 50_000
 )
 
-// Sources is what is measured. Broker, Callers, Connections and Log are required.
+// Sources is what is measured. Broker, Callers, Connections, ChargeMemory and Log are required.
 type Sources struct {
 	Broker  *broker.Broker
 	Callers caller.Authorities
 	Log     *slog.Logger
 	// Connections returns how many clients are connected by AMQP.
-	Connections func(context.Context) int
+	Connections func() int
+	// ChargeMemory charges memory until the handler of a request returns, and reports whether
+	// there was space for it.
+	ChargeMemory func(*http.Request, int64) bool
 	// Memory returns the memory that peers use; nil is none.
 	Memory func() budget.Usage
 	// Disk returns the state of the store's disk; nil is none.
@@ -43,35 +45,45 @@ type Sources struct {
 	Refusals func() map[string]uint64
 }
 
+// handler answers requests for the metrics.
+type handler struct {
+	Sources
+	few   prometheus.Gatherer // what there is once
+	turns chan struct{}       // a semaphore for what takes memory
+}
+
 // New returns the handler of /metrics. Metrics are collected for each request.
 func New(p Sources) http.Handler {
-	process := prometheus.NewRegistry()
+	process, few := prometheus.NewRegistry(), prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	opts := promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn)}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		grant, err := p.Callers.Identify(r)
-		if err == nil {
-			err = caller.Require(grant, access.Listen, "")
-		}
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		// A collector gets no context, so each scrape has its own collector.
-		scrape := prometheus.NewRegistry()
-		scrape.MustRegister(&collector{Sources: p, ctx: r.Context()}, &classCollector{Sources: p, ctx: r.Context()}, &shardCollector{p}, &jobCollector{p}, poolCollector{p},
-			&hubCollector{Sources: p, ctx: r.Context()})
-		if p.Memory != nil {
-			scrape.MustRegister(memoryCollector{p.Memory})
-		}
-		if p.Refusals != nil {
-			scrape.MustRegister(loginCollector{p.Refusals})
-		}
-		if p.Disk != nil {
-			scrape.MustRegister(diskCollector{p.Disk})
-		}
-		promhttp.HandlerFor(prometheus.Gatherers{scrape, process}, opts).ServeHTTP(w, r)
-	})
+	few.MustRegister(&shardCollector{p}, &jobCollector{p})
+	if p.Memory != nil {
+		few.MustRegister(memoryCollector{p.Memory})
+	}
+	if p.Refusals != nil {
+		few.MustRegister(loginCollector{p.Refusals})
+	}
+	if p.Disk != nil {
+		few.MustRegister(diskCollector{p.Disk})
+	}
+	return &handler{Sources: p, few: prometheus.Gatherers{few, process}, turns: make(chan struct{}, scrapers)}
+}
+
+// ServeHTTP answers one request. An answer that has begun ends at an error.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	grant, err := h.Callers.Identify(r)
+	if err == nil {
+		err = caller.Require(grant, access.Listen, "")
+	}
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	s := &scrape{handler: h, r: r, w: w}
+	err = s.serve([]source{&entities{Sources: h.Sources}, &classes{Sources: h.Sources}, &pools{Sources: h.Sources}, &hubs{Sources: h.Sources}}, h.few)
+	if err != nil && s.encoder == nil {
+		refuse(w, err)
+	}
 }
 
 // refuse answers in plain text, which Prometheus shows.
@@ -119,67 +131,81 @@ var (
 	unreadable   = prometheus.NewDesc("triagemq_messages_unreadable_total", "Messages that became dead letters because their bodies could not be read.", nil, nil)
 )
 
-// collector reads the broker for one scrape. It is a prometheus.Collector.
-type collector struct {
+// entities is the queues, topics and subscriptions. It is a source.
+type entities struct {
 	Sources
-	ctx context.Context // of the request that scrapes
+	now     time.Time
+	rows    []entityRow
+	kinds   map[broker.Kind]int
+	omitted int
 }
 
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(to chan<- *prometheus.Desc) {
+// entityRow is what is kept of one entity.
+type entityRow struct {
+	path, kind string
+	runtime    broker.Runtime
+}
+
+// families implements source.
+func (e *entities) families() []*prometheus.Desc {
+	ds := []*prometheus.Desc{levelReady, levelOldest, unknownPriority, entityCount, omittedCount, connected, unreadable}
 	for _, g := range gauges {
-		to <- g.desc
+		ds = append(ds, g.desc)
 	}
-	for _, d := range []*prometheus.Desc{levelReady, levelOldest, unknownPriority, entityCount, omittedCount, connected, unreadable} {
-		to <- d
-	}
+	return ds
 }
 
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(to chan<- prometheus.Metric) {
-	now := c.Broker.Now()
-	kinds := map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0, broker.KindHub: len(c.Broker.Hubs())}
-	series, omitted := 0, 0
-	for path, kind := range c.Broker.Paths() {
-		kinds[kind]++
+// load implements source.
+func (e *entities) load(ctx context.Context) (bytes int64) {
+	const perRow, perLevel = 384, 48
+	e.now = e.Broker.Now()
+	e.kinds = map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0, broker.KindHub: len(e.Broker.Hubs())}
+	series := 0
+	for path, kind := range e.Broker.Paths() {
+		e.kinds[kind]++
 		if series >= maxSeries {
-			omitted++
+			e.omitted++
 			continue
 		}
-		rt, err := c.Broker.Runtime(c.ctx, path)
+		rt, err := e.Broker.Runtime(ctx, path)
 		if errors.Is(err, broker.ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			c.Log.Warn("cannot collect metrics", "entity", path, "err", err)
-			return
+			e.Log.Warn("cannot collect metrics", "entity", path, "err", err)
+			break
 		}
 		series += len(gauges) + 1 + 2*len(rt.Levels)
-		entityMetrics(to, path, kind, rt, now)
+		e.rows = append(e.rows, entityRow{path, string(kind), rt})
+		bytes += perRow + perLevel*int64(len(rt.Levels))
 	}
-	set := func(d *prometheus.Desc, n int, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
-	}
-	for kind, n := range kinds {
-		set(entityCount, n, string(kind))
-	}
-	set(omittedCount, omitted)
-	set(connected, c.Connections(c.ctx))
-	to <- prometheus.MustNewConstMetric(unreadable, prometheus.CounterValue, float64(c.Broker.Unreadable()))
+	return bytes
 }
 
-// entityMetrics sends what one entity has.
-func entityMetrics(to chan<- prometheus.Metric, path string, k broker.Kind, rt broker.Runtime, now time.Time) {
-	kind := string(k)
-	for _, g := range gauges {
-		to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.of(rt)), path, kind)
+// tell implements source.
+func (e *entities) tell(to sink) {
+	for i := range e.rows {
+		e.rows[i].tell(to, e.now)
 	}
-	to <- prometheus.MustNewConstMetric(unknownPriority, prometheus.CounterValue, float64(rt.UnknownPriorities), path, kind)
-	for _, l := range rt.Levels {
+	for kind, n := range e.kinds {
+		to.gauge(entityCount, float64(n), string(kind))
+	}
+	to.gauge(omittedCount, float64(e.omitted))
+	to.gauge(connected, float64(e.Connections()))
+	to.set(unreadable, prometheus.CounterValue, float64(e.Broker.Unreadable()))
+}
+
+// tell tells what one entity has.
+func (row *entityRow) tell(to sink, now time.Time) {
+	for _, g := range gauges {
+		to.gauge(g.desc, float64(g.of(row.runtime)), row.path, row.kind)
+	}
+	to.set(unknownPriority, prometheus.CounterValue, float64(row.runtime.UnknownPriorities), row.path, row.kind)
+	for _, l := range row.runtime.Levels {
 		level := strconv.Itoa(int(l.Level))
-		to <- prometheus.MustNewConstMetric(levelReady, prometheus.GaugeValue, float64(l.Ready), path, kind, level)
+		to.gauge(levelReady, float64(l.Ready), row.path, row.kind, level)
 		if !l.Oldest.IsZero() {
-			to <- prometheus.MustNewConstMetric(levelOldest, prometheus.GaugeValue, now.Sub(l.Oldest).Seconds(), path, kind, level)
+			to.gauge(levelOldest, now.Sub(l.Oldest).Seconds(), row.path, row.kind, level)
 		}
 	}
 }

@@ -3,6 +3,8 @@
 package metrics
 
 import (
+	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/triagemq/triagemq/internal/broker"
@@ -49,21 +51,35 @@ var poolMetrics = []poolMetric{
 		func(p *broker.Pool) float64 { return float64(p.Preempted) }},
 }
 
-// poolCollector reads the list of worker pools. It is a prometheus.Collector.
-type poolCollector struct{ Sources }
-
-// Describe implements prometheus.Collector.
-func (poolCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, m := range poolMetrics {
-		to <- m.desc
-	}
+// pools is the worker pools. It is a source.
+type pools struct {
+	Sources
+	list []broker.Pool
 }
 
-// Collect implements prometheus.Collector.
-func (c poolCollector) Collect(to chan<- prometheus.Metric) {
-	for _, p := range c.Broker.Pools() {
+// families implements source.
+func (*pools) families() (ds []*prometheus.Desc) {
+	for _, m := range poolMetrics {
+		ds = append(ds, m.desc)
+	}
+	return ds
+}
+
+// load implements source.
+func (p *pools) load(context.Context) (bytes int64) {
+	const perPool, perInstance = 256, 192
+	p.list = p.Broker.Pools()
+	for i := range p.list {
+		bytes += perPool + perInstance*int64(len(p.list[i].Instances))
+	}
+	return bytes
+}
+
+// tell implements source.
+func (p *pools) tell(to sink) {
+	for i := range p.list {
 		for _, m := range poolMetrics {
-			to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.of(&p), p.Name, p.Source)
+			to.set(m.desc, m.kind, m.of(&p.list[i]), p.list[i].Name, p.list[i].Source)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -228,32 +229,37 @@ type RuleMatch struct {
 	Why          string `json:"why"`
 }
 
-// MatchRules returns which subscriptions of a topic match a message, and why.
-func (c *Catalog) MatchRules(ctx context.Context, topic string, m *message.Message) ([]RuleMatch, error) {
+// MatchRules returns which rules of a topic match a message, and why, one after the other: a
+// topic has up to four million, and a reason repeats what the message has. It ends with ctx.
+func (c *Catalog) MatchRules(ctx context.Context, topic string, m *message.Message) (iter.Seq[RuleMatch], error) {
 	t, err := c.kind(topic, KindTopic)
 	if err != nil {
 		return nil, err
 	}
 	view := &filter.Envelope{Message: m, IDs: newID}
 	view.BrokerProperties.EnqueuedTime = c.clock.Now()
-	var trials []RuleMatch
-	for _, n := range c.SubscriptionsOf(t) {
-		s := n.Definition().Subscription
-		for _, r := range s.Rules {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
+	return func(yield func(RuleMatch) bool) {
+		for _, n := range c.SubscriptionsOf(t) {
+			s := n.Definition().Subscription
+			for _, r := range s.Rules {
+				if ctx.Err() != nil || !yield(matchRule(view, s.Name, r)) {
+					return
+				}
 			}
-			f, _, err := compileRule(r)
-			if err != nil {
-				return nil, err
-			}
-			matched, err := f.Match(view)
-			why := f.Explain(view).String()
-			if err != nil {
-				why = errtext.Text(err)
-			}
-			trials = append(trials, RuleMatch{Subscription: s.Name, Rule: r.Name, Matched: matched, Why: why})
+		}
+	}, nil
+}
+
+func matchRule(view *filter.Envelope, subscription string, r entity.Rule) RuleMatch {
+	t := RuleMatch{Subscription: subscription, Rule: r.Name}
+	f, _, err := compileRule(r)
+	if err == nil {
+		if t.Matched, err = f.Match(view); err == nil {
+			t.Why = f.Explain(view).String()
 		}
 	}
-	return trials, nil
+	if err != nil {
+		t.Why = errtext.Text(err)
+	}
+	return t
 }

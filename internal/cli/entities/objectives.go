@@ -92,11 +92,7 @@ func measurements(ctx context.Context, a *cli.API, args []string, from cli.Sourc
 		err := a.Do(ctx, http.MethodGet, cli.Path("objectives", from.Of(args[0])), nil, &m)
 		return []measured{m}, err
 	}
-	var all struct {
-		Items []measured `json:"items"`
-	}
-	err := a.Do(ctx, http.MethodGet, "/objectives", nil, &all)
-	return all.Items, err
+	return cli.ListAll[measured](ctx, a, "/objectives", nil)
 }
 
 // measuring makes a command that shows measurements of one queue, or of all.
