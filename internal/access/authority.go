@@ -54,6 +54,11 @@ func (g Grant) Holder() string {
 	return g.Entity + "/" + segmentRules + "/" + g.Rule
 }
 
+// ManagesNamespace reports whether the grant has the right to manage all of the namespace.
+func (g Grant) ManagesNamespace() bool {
+	return g.Entity == "" && g.Scope == "" && g.Rights.Has(Manage)
+}
+
 // segmentRules is no segment of an entity's name.
 const segmentRules = "$rules"
 

@@ -17,6 +17,10 @@ import (
 var ErrNoMemory = endpoint.Errorf(endpoint.CondResourceLimitExceeded,
 	"This connection, its key or the broker holds too much memory already. Try again later.")
 
+// errTooManyConnections is reported to a peer whose key has too many connections.
+var errTooManyConnections = endpoint.Errorf(endpoint.CondResourceLimitExceeded,
+	"This key, or this entity, has as many connections as are left for all others. Close some, or try again later.")
+
 // errGone is why what a connection has under way ends with it.
 var errGone = errors.New("azure: connection is gone")
 

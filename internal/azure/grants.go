@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -59,25 +60,25 @@ func (g *grants) init(c *Conn) {
 
 // known notes that the peer has authenticated. The first time it reports so, and the
 // key with which it did.
-func (g *grants) known(key string) {
+func (g *grants) known(by access.Grant) {
 	if g.authenticated {
 		return
 	}
 	g.authenticated = true
-	g.c.sending.Key = key // before there is a link that uses it
-	if !g.c.member.Prove(key) {
+	g.c.sending.Key = by.Holder() // before there is a link that uses it
+	if !g.c.member.Prove(budget.Owner{Key: by.Holder(), Entity: by.Entity, Manager: by.ManagesNamespace()}) {
 		g.c.close(ErrNoMemory)
 	}
 	g.c.known()
-	if g.c.peer.OnAuthenticated != nil {
-		g.c.peer.OnAuthenticated()
+	if g.c.peer.OnAuthenticated != nil && !g.c.peer.OnAuthenticated(by) {
+		g.c.close(errTooManyConnections)
 	}
 	g.c.connected()
 }
 
 // put keeps what a token gave for an audience, in place of what it had.
 func (g *grants) put(audience string, grant access.Grant) error {
-	g.known(grant.Holder())
+	g.known(grant)
 	// Watched first: we are notified of changes after this check.
 	g.c.watch(audience)
 	id, err := g.c.identify(audience)

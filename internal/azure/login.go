@@ -41,7 +41,7 @@ func (c *app) Login(mechanism string, response []byte) error {
 	case "ANONYMOUS", "MSSBCBS":
 		if g, err := c.peer.Authority.Anonymous(); err == nil {
 			c.grants.anonymous = &g
-			c.grants.known(g.Holder())
+			c.grants.known(g)
 		}
 		return nil
 	}
@@ -68,7 +68,7 @@ func (c *Conn) loggedIn(g access.Grant, err error) error {
 		return err
 	}
 	c.grants.login = &g
-	c.grants.known(g.Holder())
+	c.grants.known(g)
 	c.grants.schedule()
 	return nil
 }

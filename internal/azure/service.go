@@ -47,9 +47,9 @@ type Peer struct {
 	// CertificateEnds is when that certificate does.
 	CertificateEnds time.Time
 	// OnAuthenticated is called once, in the connection's context, when the peer has
-	// authenticated; nil is fine. Until then a listener may close it in favour of
-	// others.
-	OnAuthenticated func()
+	// authenticated, with what it has shown; nil is fine. Until then a listener may close it
+	// in favour of others. If it returns false, there are too many connections of that key.
+	OnAuthenticated func(access.Grant) bool
 	// AuthTimeout is how long a peer may take to authenticate after it opened
 	// the connection; zero is a default.
 	AuthTimeout time.Duration

@@ -29,14 +29,23 @@ const (
 // accounts:
 //
 //	process
-//	├─ unauthenticated  connections that have not logged in, each up to UnauthenticatedLimit
-//	├─ known            one account for each key, with up to half of the process
-//	│   └─ key          and below it one for each connection, with up to half of that
-//	└─ unsynced         messages that are not on disk yet
+//	├─ common               all but a sixteenth of it
+//	│   ├─ unauthenticated  connections that have not logged in, each up to UnauthenticatedLimit
+//	│   └─ known            keys, together all but an eighth of the process
+//	│       ├─ key          of the namespace: up to half of the process
+//	│       │   └─ ...      one account for each connection, with up to half of that
+//	│       └─ entity       up to half of the process
+//	│           └─ key      of the entity, and below it its connections
+//	├─ managers             keys that may manage the namespace, each up to half of the process
+//	└─ unsynced             messages that are not on disk yet
 //	stored              what clients have made durable: a tree of its own
 //	├─ messages         up to three quarters of it
 //	├─ definitions      up to half
 //	└─ groups           up to a quarter
+//
+// So whatever keys of others use, a sixteenth is left for peers that log in, and a sixteenth
+// for those that may manage the namespace. A key that makes new keys of its entity gets no
+// more memory: all of them are charged to the entity.
 //
 // Unsynced messages count as part of the process, but do not wait for memory of
 // others. They end by themselves, and a connection that waits for them is not
@@ -47,15 +56,23 @@ const (
 // restart. So it is not charged to a connection, and does not take the memory of
 // connections: it has a limit of its own, and what exceeds it is refused.
 type Process struct {
-	all, unauthenticated, known, unsynced *Account
-	stored                                Stored // the second tree
+	all, unauthenticated, known, managers, unsynced *Account
+	stored                                          Stored // the second tree
 
-	mu   sync.Mutex
-	keys map[string]*key // of connections that are there; guarded by mu
+	mu     sync.Mutex
+	owners map[Owner]*owner // of connections that are there; guarded by mu
 }
 
-// key is the account of a key.
-type key struct {
+// Owner is whom the memory of a connection is charged to: a key of the namespace, a key of an
+// entity and with it the entity. The owner without a key is the entity itself.
+type Owner struct {
+	Key     string
+	Entity  string // empty for a key of the namespace
+	Manager bool   // it may manage the namespace
+}
+
+// owner is the account of an owner.
+type owner struct {
 	account *Account
 	members int // guarded by Process.mu
 }
@@ -95,13 +112,15 @@ func NewProcess(l Limits) *Process {
 	all := New(limit)
 	unsynced := all.Child(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2))
 	unsynced.apart = true
+	common := all.Child(limit - limit/16)
 	return &Process{
 		all:             all,
-		unauthenticated: all.Child(min(AllUnauthenticatedLimit, limit/4)),
-		known:           all.Child(limit),
+		unauthenticated: common.Child(min(AllUnauthenticatedLimit, limit/4)),
+		known:           common.Child(limit - limit/8),
+		managers:        all.Child(limit),
 		unsynced:        unsynced,
 		stored:          newStored(cmp.Or(l.Stored, Memory()/4, unknownMemory/2)),
-		keys:            map[string]*key{},
+		owners:          map[Owner]*owner{},
 	}
 }
 
@@ -128,10 +147,10 @@ type Member struct {
 	*Account
 	process *Process
 
-	mu  sync.Mutex
-	key string // guarded by mu
-	in  bool   // key is set; guarded by mu
-	out bool   // it has left; guarded by mu
+	mu    sync.Mutex
+	owner Owner // guarded by mu
+	in    bool  // owner is set; guarded by mu
+	out   bool  // it has left; guarded by mu
 }
 
 // Enter returns the account of a connection that has just come.
@@ -139,17 +158,17 @@ func (p *Process) Enter() *Member {
 	return &Member{Account: p.unauthenticated.Child(UnauthenticatedLimit), process: p}
 }
 
-// Prove moves the account below the account of a key, with all that is charged
-// to it. It reports whether the key has space for it; others may have used up
-// the process. Only the first key counts.
-func (m *Member) Prove(name string) bool {
+// Prove moves the account below that of an owner, with all that is charged to it. It reports
+// whether the owner has space for it; others may have used up the process. Only the first
+// owner counts.
+func (m *Member) Prove(o Owner) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.in || m.out {
 		return true
 	}
-	m.key, m.in = name, true
-	k := m.process.join(name)
+	m.owner, m.in = o, true
+	k := m.process.join(o)
 	m.Move(k, min(k.Limit()/2, ConnectionLimit))
 	return k.Used() <= k.Limit()
 }
@@ -160,31 +179,51 @@ func (m *Member) Leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.in {
-		m.process.leave(m.key)
+		m.process.leave(m.owner)
 		m.in = false
 	}
 	m.out = true
 }
 
-// join returns the account of a key, which is there until as many have left.
-func (p *Process) join(name string) *Account {
+// join returns the account of an owner, which is there until as many have left.
+func (p *Process) join(o Owner) *Account {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := p.keys[name]
+	above := p.known
+	switch {
+	case o.Manager:
+		above = p.managers
+	case o.Entity != "":
+		above = p.enter(Owner{Entity: o.Entity}, above)
+	}
+	return p.enter(o, above)
+}
+
+// enter counts one more member of an account below another one; mu is held.
+func (p *Process) enter(o Owner, above *Account) *Account {
+	k := p.owners[o]
 	if k == nil {
-		k = &key{account: p.known.Child(p.all.Limit() / 2)}
-		p.keys[name] = k
+		k = &owner{account: above.Child(p.all.Limit() / 2)}
+		p.owners[o] = k
 	}
 	k.members++
 	return k.account
 }
 
-func (p *Process) leave(name string) {
+func (p *Process) leave(o Owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := p.keys[name]
+	p.exit(o)
+	if o.Entity != "" && !o.Manager {
+		p.exit(Owner{Entity: o.Entity})
+	}
+}
+
+// exit counts one member less; mu is held.
+func (p *Process) exit(o Owner) {
+	k := p.owners[o]
 	if k.members--; k.members == 0 {
-		delete(p.keys, name)
+		delete(p.owners, o)
 	}
 }
 
@@ -212,7 +251,7 @@ func (p *Process) Usage() Usage {
 	return Usage{
 		StoredLimit: p.stored.All.Limit(), StoredMessages: messages, StoredDefinitions: definitions, StoredGroups: groups,
 		Limit: p.all.limit, Used: p.all.used,
-		Unauthenticated: p.unauthenticated.used, Known: p.known.used, Unsynced: p.unsynced.used,
+		Unauthenticated: p.unauthenticated.used, Known: p.known.used + p.managers.used, Unsynced: p.unsynced.used,
 		Waiting: t.waiting.Len(),
 	}
 }

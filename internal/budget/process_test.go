@@ -16,7 +16,7 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 	if u := p.Usage(); u.Unauthenticated != 1500 || u.Known != 0 || u.Used != 1500 || u.Limit != limit {
 		t.Errorf("two unauthenticated connections: %+v", u)
 	}
-	if !a.Prove("shop") || !a.Prove("other") || !b.Prove("shop") { // the first counts
+	if !a.Prove(Owner{Key: "shop"}) || !a.Prove(Owner{Key: "other"}) || !b.Prove(Owner{Key: "shop"}) { // the first counts
 		t.Error("there is no space for two connections")
 	}
 	if u := p.Usage(); u.Unauthenticated != 0 || u.Known != 1500 || u.Used != 1500 {
@@ -29,11 +29,11 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 	a.Charge(limit / 4)
 	b.Charge(limit / 4)
 	other := p.Enter()
-	other.Prove("other")
+	other.Prove(Owner{Key: "other"})
 	if a.Available() > 0 || b.TryTake(1) || !other.TryTake(1000) {
 		t.Error("one key has more than half, or takes the half of others")
 	}
-	if late := p.Enter(); late.TryTake(1) && late.Prove("shop") {
+	if late := p.Enter(); late.TryTake(1) && late.Prove(Owner{Key: "shop"}) {
 		t.Error("there is space for another connection of the key")
 	} else {
 		late.Release(1)
@@ -46,8 +46,8 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 		m.Leave()
 	}
 	other.Leave()
-	if len(p.keys) > 0 || p.Usage().Used != 0 {
-		t.Errorf("all have left: %d keys, %+v", len(p.keys), p.Usage())
+	if len(p.owners) > 0 || p.Usage().Used != 0 {
+		t.Errorf("all have left: %d keys, %+v", len(p.owners), p.Usage())
 	}
 }
 
@@ -62,7 +62,7 @@ func TestUnauthenticatedPeersHaveLittle(t *testing.T) {
 	}
 	if known := p.Enter(); known.TryTake(1) {
 		t.Error("another unauthenticated connection has space")
-	} else if known.Prove("key"); !known.TryTake(1 << 20) {
+	} else if known.Prove(Owner{Key: "key"}); !known.TryTake(1 << 20) {
 		t.Error("unauthenticated connections use the space of those that have logged in")
 	}
 }
@@ -83,11 +83,11 @@ func TestProcessWithLittleMemory(t *testing.T) {
 func TestSendersWaitForTheDiskAlone(t *testing.T) {
 	p := NewProcess(Limits{Process: 64 << 20})
 	first, second, third := p.Enter(), p.Enter(), p.Enter()
-	first.Prove("first")
-	second.Prove("second")
-	third.Prove("third")
-	first.Charge(30 << 20)
-	second.Charge(30 << 20) // by their unsettled messages, until they are read from
+	first.Prove(Owner{Key: "first"})
+	second.Prove(Owner{Key: "second"})
+	third.Prove(Owner{Key: "third"})
+	first.Charge(27 << 20)
+	second.Charge(27 << 20) // by their unsettled messages, until they are read from
 	sender := p.Unsynced().Child(p.Unsynced().Limit() / 4)
 	taken, synced := sender.TakeOrWait(6<<20, func() { t.Error("it was charged already") })
 	if !taken || p.Usage().Waiting != 0 {
@@ -109,7 +109,7 @@ func TestSendersWaitForTheDiskAlone(t *testing.T) {
 		t.Error("the disk has caught up, and the sender waits")
 	}
 	withdraw()
-	if u := p.Usage(); u.Unsynced != 0 || u.Used != 60<<20+1<<10 {
+	if u := p.Usage(); u.Unsynced != 0 || u.Used != 54<<20+1<<10 {
 		t.Errorf("%+v", u)
 	}
 }
@@ -120,8 +120,64 @@ func TestClosedConnectionProvesNothing(t *testing.T) {
 	p := NewProcess(Limits{Process: 64 << 20})
 	m := p.Enter()
 	m.Leave()
-	m.Prove("late")
-	if len(p.keys) != 0 {
-		t.Errorf("%d keys have members, although no connection is left", len(p.keys))
+	m.Prove(Owner{Key: "late"})
+	if len(p.owners) != 0 {
+		t.Errorf("%d keys have members, although no connection is left", len(p.owners))
+	}
+}
+
+// A key that may manage an entity may make keys for it: they share what the entity has.
+func TestKeysOfAnEntityShareItsMemory(t *testing.T) {
+	const limit = 64 << 20
+	p := NewProcess(Limits{Process: limit})
+	var all []*Member
+	used := 0
+	for _, key := range []string{"a", "b", "c", "d"} {
+		m := p.Enter()
+		m.Prove(Owner{Key: key, Entity: "orders"})
+		all = append(all, m)
+		for m.TryTake(1 << 20) {
+			used += 1 << 20
+		}
+	}
+	if used != limit/2 {
+		t.Errorf("the keys of one entity have %d bytes, want %d", used, limit/2)
+	}
+	other := p.Enter()
+	other.Prove(Owner{Key: "a", Entity: "invoices"})
+	if !other.TryTake(limit / 8) {
+		t.Error("a key of another entity has nothing")
+	}
+	other.Release(limit / 8)
+	for _, m := range append(all, other) {
+		m.Release(m.Used())
+		m.Leave()
+	}
+	if len(p.owners) != 0 {
+		t.Errorf("%d owners are left", len(p.owners))
+	}
+}
+
+// Whatever keys use, there is memory for who logs in, and for who may manage the namespace.
+func TestReserveForManagers(t *testing.T) {
+	const limit = 64 << 20
+	p := NewProcess(Limits{Process: limit})
+	for _, key := range []string{"a", "b", "c"} {
+		for range 2 {
+			m := p.Enter()
+			m.Prove(Owner{Key: key})
+			for m.TryTake(1 << 20) {
+			}
+		}
+	}
+	newcomer := p.Enter()
+	if !newcomer.TryTake(UnauthenticatedLimit) {
+		t.Error("there is no memory for who logs in")
+	}
+	for i := 0; p.Enter().TryTake(UnauthenticatedLimit); i++ {
+	}
+	newcomer.Prove(Owner{Key: "root", Manager: true})
+	if !newcomer.TryTake(limit/16 - UnauthenticatedLimit) {
+		t.Error("there is no memory for who manages the namespace")
 	}
 }

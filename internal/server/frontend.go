@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -51,14 +52,10 @@ type frontend struct {
 // listen opens the sockets. Nothing is accepted before run.
 func listen(cfg Config, service *azure.Service, parts Parts, segments func() int, log *slog.Logger) (*frontend, error) {
 	files := connlimit.MaxFiles()
-	limit := func() int {
-		if s := parts.Memory.Unauthenticated(); s.Limit()-s.Used() < unauthenticatedReserve {
-			return 0 // for each that comes, an unauthenticated connection is closed
-		}
-		return connlimit.Connections(cfg.Limits.MaxConnections, files, segments())
-	}
+	limit := func() int { return connlimit.Connections(cfg.Limits.MaxConnections, files, segments()) }
+	crowded := func() bool { return parts.Memory.Unauthenticated().Available() < unauthenticatedReserve }
 	f := &frontend{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		limiter: connlimit.New(limit, maxUnauthenticated(cfg.MaxUnauthenticated, parts.Memory)), memory: parts.Memory, refusals: connlimit.NewRefusals(log), disk: parts.Disk, broker: parts.Broker, web: newHandoff()}
+		limiter: connlimit.New(limit, crowded, maxUnauthenticated(cfg.MaxUnauthenticated, parts.Memory)), memory: parts.Memory, refusals: connlimit.NewRefusals(log), disk: parts.Disk, broker: parts.Broker, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
@@ -241,13 +238,17 @@ func (f *frontend) accept(ctx context.Context, l net.Listener) {
 
 // crowded turns a connection away and says so, but not for each of a crowd.
 func (f *frontend) crowded(nc net.Conn) {
+	f.sayCrowded("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.limiter.Max())
+	nc.Close()
+}
+
+func (f *frontend) sayCrowded(text string, attributes ...any) {
 	const every = 10 * time.Second
 	now := time.Now()
 	if last := f.saidCrowded.Load(); last == nil || now.Sub(*last) >= every {
 		f.saidCrowded.Store(&now)
-		f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.limiter.Max())
+		f.log.Warn(text, attributes...)
 	}
-	nc.Close()
 }
 
 // handshakeFailed says that a peer and we could not agree on TLS, mostly because it does
@@ -371,8 +372,18 @@ func (f *frontend) plainTextAllowed(v *acceptedConn) bool {
 // serveAMQP serves an AMQP connection to its end.
 func (f *frontend) serveAMQP(ctx context.Context, nc net.Conn, t *connlimit.Slot, peer azure.Peer) {
 	ec := endpoint.NewConn(nc, f.cfg.endpoint())
-	peer.OnAuthenticated = t.SetAuthenticated
+	peer.OnAuthenticated = func(g access.Grant) bool { return f.admit(t, g) }
 	if err := f.service.Serve(ctx, ec, peer); err != nil {
 		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
 	}
+}
+
+// admit counts a connection for the key that its peer has shown, and reports whether it may
+// stay.
+func (f *frontend) admit(t *connlimit.Slot, g access.Grant) bool {
+	ok := t.SetAuthenticated(connlimit.Owner{Account: cmp.Or(g.Entity, g.Holder()), Manager: g.ManagesNamespace()})
+	if !ok {
+		f.sayCrowded("too many connections of a key", "key", g.Holder(), "limit", f.limiter.Max())
+	}
+	return ok
 }

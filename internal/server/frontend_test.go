@@ -50,7 +50,7 @@ func (s *starved) Accept() (net.Conn, error) {
 func TestAcceptSurvivesALackOfDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		f := &frontend{log: slog.New(slog.NewTextHandler(&log, nil)), limiter: connlimit.New(func() int { return 0 }, 1)}
+		f := &frontend{log: slog.New(slog.NewTextHandler(&log, nil)), limiter: connlimit.New(func() int { return 0 }, func() bool { return false }, 1)}
 		l := &starved{fail: 100, conns: make(chan net.Conn, 2)}
 		done := make(chan struct{})
 		began := time.Now()

@@ -34,11 +34,22 @@ func (f *frontend) httpServer(ctx context.Context) *http.Server {
 		IdleTimeout:       webIdleTime,
 		MaxHeaderBytes:    limits.Header,
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		ConnState:         connState,
 		// Requests that wait for a message end when the server does.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
 		},
+	}
+}
+
+// connState notes which connections have no request: they are closed first.
+func connState(c net.Conn, state http.ConnState) {
+	switch slot := c.(*handed).slot; state {
+	case http.StateIdle:
+		slot.Idle()
+	case http.StateActive, http.StateHijacked:
+		slot.Busy()
 	}
 }
 

@@ -398,7 +398,7 @@ func TestKeysHaveTheirShareOfMemory(t *testing.T) {
 		if !c.enter(p) {
 			t.Fatal("no space for a connection")
 		}
-		c.prove(rule)
+		c.prove(access.Grant{Rule: rule})
 		return c
 	}
 	var mine []*charges

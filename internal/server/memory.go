@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/budget"
 )
 
@@ -77,8 +78,8 @@ func (c *charges) enter(p *budget.Process) bool {
 }
 
 // prove says whose key the peer has shown.
-func (c *charges) prove(holder string) {
-	c.member.Prove(holder)
+func (c *charges) prove(g access.Grant) {
+	c.member.Prove(budget.Owner{Key: g.Holder(), Entity: g.Entity, Manager: g.ManagesNamespace()})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counter.Resized()

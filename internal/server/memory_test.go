@@ -189,7 +189,7 @@ func TestKeysOfOneNameDoNotShareTheirMemory(t *testing.T) {
 	})
 	other := memory.Enter() // of the rule of that name that the namespace has
 	defer other.Leave()
-	other.Prove("own")
+	other.Prove(budget.Owner{Key: "own"})
 	full := memory.Usage().Limit / 2
 	other.Charge(full)
 	defer other.Release(full)

@@ -66,8 +66,11 @@ func (x *request) known(g access.Grant) error {
 	if !x.conn.slot.IsAuthenticated() {
 		x.front.log.Debug("client connected", "peer", x.conn.RemoteAddr().String(), "key", g.Holder(), "client", x.client[:min(len(x.client), limits.ClientText)])
 	}
-	x.conn.slot.SetAuthenticated()
-	x.conn.held.prove(g.Holder())
+	if !x.front.admit(x.conn.slot, g) {
+		x.w.Header().Set("Connection", "close")
+		return tooManyConnections()
+	}
+	x.conn.held.prove(g)
 	if x.identified {
 		return nil
 	}
@@ -82,6 +85,12 @@ func (x *request) known(g access.Grant) error {
 	}
 	x.setDeadline(x.front.cfg.writeTimeout())
 	return nil
+}
+
+// tooManyConnections answers a connection of a key that has too many.
+func tooManyConnections() *problem.Problem {
+	return &problem.Problem{Status: http.StatusServiceUnavailable, Code: "busy", RetryAfter: 1,
+		Message: "This key, or this entity, has as many connections as are left for all others; close some, or try again later."}
 }
 
 // requestKey is the context key of the request that a handler works for.

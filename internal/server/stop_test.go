@@ -99,7 +99,7 @@ func TestStopDespiteASilentConnection(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
 		f := &frontend{cfg: Config{FirstBytes: 5 * time.Second}, log: slog.New(slog.DiscardHandler),
-			limiter: connlimit.New(func() int { return 10 }, 10)}
+			limiter: connlimit.New(func() int { return 10 }, func() bool { return false }, 10)}
 		ticket, _ := f.limiter.Enter(ours)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

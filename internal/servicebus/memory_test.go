@@ -201,7 +201,7 @@ func TestPropertiesToModifyAreCharged(t *testing.T) {
 	}
 	// Other connections of the key leave a little.
 	other := b.memory.Enter()
-	other.Prove(rootRule.Name)
+	other.Prove(budget.Owner{Key: rootRule.Name, Manager: true})
 	n := 32<<20 - b.memory.Usage().Known - 200<<10 // a key has half
 	other.Charge(n)
 	wantCondition(t, "modify without memory", modify(), "amqp:resource-limit-exceeded")
@@ -229,7 +229,7 @@ func TestLargeMessageInAReplyIsCharged(t *testing.T) {
 	defer theirs.Close()
 	c, first, finish := b.service.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
 	member := c.Memory()
-	member.Prove("key")
+	member.Prove(budget.Owner{Key: "key"})
 	body := wire.Result("from-sequence-number", codec.Long(0), "message-count", codec.Int(10))
 	request, err := message.Parse((&message.Draft{Value: &body}).Encode(nil))
 	if err != nil {
@@ -273,7 +273,7 @@ func TestReplyIsWrittenOnce(t *testing.T) {
 	defer theirs.Close()
 	c, first, finish := b.service.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
 	defer finish()
-	c.Memory().Prove("key")
+	c.Memory().Prove(budget.Owner{Key: "key"})
 	body := wire.Result("from-sequence-number", codec.Long(0), "message-count", codec.Int(100))
 	request, err := message.Parse((&message.Draft{Value: &body}).Encode(nil))
 	if err != nil {

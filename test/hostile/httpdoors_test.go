@@ -5,11 +5,14 @@
 package hostile
 
 import (
+	"encoding/base64"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
@@ -23,6 +26,7 @@ var webScenes = []attack{
 	{"24.02_elements_with_many_attributes", elementsWithManyAttributes},
 	{"24.04_many_purges_with_a_filter", manyPurgesWithAFilter},
 	{"24.05_long_lists", longLists},
+	{"24.10_many_connections_of_a_key", manyConnectionsOfAKey},
 }
 
 const typeBatch = "application/vnd.microsoft.servicebus.json"
@@ -177,8 +181,13 @@ func longLists(s *scene) {
 // manyLinks attaches links whose names and addresses grow in JSON.
 func (s *scene) manyLinks(n int) {
 	s.Helper()
-	p := s.peer(listenKey)
-	for h := range uint32(n) {
+	var p *peer
+	const links = 1000 // of one session
+	for i := range n {
+		if i%links == 0 {
+			p = s.peer(listenKey)
+		}
+		h := uint32(i % links)
 		a := receiveFrom(h, "noise")
 		a.Name = fmt.Sprintf("%s%04d", strings.Repeat("<", 500), h)
 		if _, err := p.within(patience).attach(a); err != nil {
@@ -207,4 +216,51 @@ func (s *scene) manyProcesses(n int) {
 			}
 		}
 	})
+}
+
+// manyConnectionsOfAKey opens more connections with one key than the broker accepts: half of
+// them idle, the other half with a body that does not come. Other keys log in all the same.
+func manyConnectionsOfAKey(s *scene) {
+	n := scale(2500, 10_000)
+	conns := make([]net.Conn, n)
+	s.Cleanup(func() {
+		for _, nc := range conns {
+			if nc != nil {
+				nc.Close()
+			}
+		}
+	})
+	login := base64.StdEncoding.EncodeToString([]byte(sendKey.Name + ":" + sendKey.PrimaryKey))
+	var answers [6]atomic.Int64 // by the first digit of their status; zero without one
+	together(n, 50, func(i int) {
+		nc, err := s.dialFrom(s.ctx, net.IPv4(127, 0, 3, byte(1+i/250)))
+		if err != nil {
+			answers[0].Add(1)
+			return
+		}
+		conns[i] = nc
+		// Refusals come at once, as do answers to those that send the body.
+		body, wait := "x", patience
+		if i%2 == 1 {
+			body, wait = "", 20*time.Millisecond
+		}
+		fmt.Fprintf(nc, "POST /site/messages HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic %s\r\nContent-Length: 1\r\n\r\n%s", login, body)
+		_ = nc.SetReadDeadline(time.Now().Add(wait))
+		var status int
+		_, _ = fmt.Fscanf(nc, "HTTP/1.1 %d ", &status)
+		answers[status/100].Add(1)
+	})
+	if _, err := s.get(s.ctx, root, "/api/v1/namespace"); err != nil {
+		s.Errorf("the root key, by HTTP: %v", err)
+	}
+	for _, key := range []access.Rule{root, listenKey, ownKey} {
+		p, err := s.connect(net.IPv4(127, 0, 0, 1))
+		if err == nil {
+			err = p.within(patience).open("PLAIN", []byte("\x00"+key.Name+"\x00"+key.PrimaryKey))
+		}
+		if err != nil {
+			s.Errorf("the key %s, by AMQP: %v", key.Name, err)
+		}
+	}
+	s.Logf("of %d connections %d were answered, %d refused, %d have no answer", n, answers[2].Load(), answers[5].Load(), answers[0].Load())
 }

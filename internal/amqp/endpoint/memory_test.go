@@ -157,7 +157,7 @@ func TestKnownPeerMayDoMore(t *testing.T) {
 	m.Feed(time.Unix(0, 0), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 500}, nil))
 	for i := range 300 {
 		if i == 3 {
-			account.Prove("key")
+			account.Prove(budget.Owner{Key: "key"})
 			m.known()
 		}
 		if err := m.Feed(time.Unix(0, 0), attachOf(i, frame.Attach{Target: &frame.Target{Address: strings.Repeat("x", 1000*(i/3))[:min(1000*(i/3), 50000)]}})); err != nil {

@@ -3,6 +3,7 @@
 package connlimit
 
 import (
+	"container/list"
 	"net"
 	"net/netip"
 	"slices"
@@ -10,20 +11,23 @@ import (
 	"sync/atomic"
 )
 
-// Limiter bounds the number of connections. Above a limit it closes one whose peer
+// Limiter bounds the number of connections, of all peers and of each account. Above a limit it closes one whose peer
 // has not authenticated itself: the oldest one of the network that has the most of
 // them. The oldest one has had the longest time to authenticate, and the new one is
 // never closed. So a client that logs in gets through, however many others do not,
 // even from the same address.
 type Limiter struct {
-	maxOpen            func() int // of all connections, as things are now
-	maxUnauthenticated int        // of all networks
+	capacity           func() int  // of all connections, as things are now
+	crowded            func() bool // see New
+	maxUnauthenticated int         // of all networks
 
 	mu              sync.Mutex
 	open            int                      // guarded by mu
 	arrived         uint64                   // connections so far; guarded by mu
 	count           int                      // of unauthenticated peers; guarded by mu
 	unauthenticated map[netip.Prefix][]*Slot // guarded by mu; oldest first
+	shares          map[string]*share        // guarded by mu; by account
+	owned           int                      // authenticated connections; guarded by mu
 }
 
 // Slot is one connection that was accepted.
@@ -34,10 +38,16 @@ type Slot struct {
 	number        uint64 // in the order of arrival; guarded by limiter.mu
 	evicted       bool   // it was closed and does not count any more; guarded by limiter.mu
 	authenticated atomic.Bool
+	refused       atomic.Bool   // its account has too many
+	share         *share        // of its account, nil until it is authenticated; guarded by limiter.mu
+	idle          *list.Element // of share.idle, nil if it is not idle; guarded by limiter.mu
 }
 
-func New(maxOpen func() int, maxUnauthenticated int) *Limiter {
-	return &Limiter{maxOpen: maxOpen, maxUnauthenticated: max(maxUnauthenticated, 1), unauthenticated: map[netip.Prefix][]*Slot{}}
+// New returns a limiter of as many connections as capacity says at that time. While it is
+// crowded, an unauthenticated connection makes way for each that comes.
+func New(capacity func() int, crowded func() bool, maxUnauthenticated int) *Limiter {
+	return &Limiter{capacity: capacity, crowded: crowded, maxUnauthenticated: max(maxUnauthenticated, 1),
+		unauthenticated: map[netip.Prefix][]*Slot{}, shares: map[string]*share{}}
 }
 
 // networkOf returns the network that an address is counted with: an IPv4 address by
@@ -56,7 +66,11 @@ func networkOf(ip netip.Addr) netip.Prefix {
 // authenticated.
 func (g *Limiter) Enter(nc net.Conn) (*Slot, bool) {
 	t := &Slot{limiter: g, from: networkOf(ipOf(nc.RemoteAddr())), nc: nc}
-	evicted, ok := g.add(t, g.maxOpen())
+	most := g.capacity()
+	if g.crowded() {
+		most = 0
+	}
+	evicted, ok := g.add(t, most)
 	if evicted != nil {
 		evicted.nc.Close() // its goroutine sees that and leaves
 	}
@@ -102,16 +116,6 @@ func (g *Limiter) evict(t *Slot) {
 	t.evicted = true
 }
 
-// SetAuthenticated says that the peer has authenticated itself.
-func (t *Slot) SetAuthenticated() {
-	if t.authenticated.Swap(true) {
-		return
-	}
-	t.limiter.mu.Lock()
-	defer t.limiter.mu.Unlock()
-	t.limiter.removeUnauthenticated(t)
-}
-
 // Open returns how many there are.
 func (g *Limiter) Open() int {
 	g.mu.Lock()
@@ -120,7 +124,7 @@ func (g *Limiter) Open() int {
 }
 
 // Max returns how many there may be.
-func (g *Limiter) Max() int { return g.maxOpen() }
+func (g *Limiter) Max() int { return g.capacity() }
 
 // IsAuthenticated reports whether the peer has.
 func (t *Slot) IsAuthenticated() bool { return t.authenticated.Load() }
@@ -133,6 +137,7 @@ func (t *Slot) Leave() {
 		return
 	}
 	t.limiter.removeUnauthenticated(t)
+	t.limiter.disown(t)
 	t.limiter.open--
 }
 

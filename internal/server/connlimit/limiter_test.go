@@ -19,6 +19,9 @@ type from struct {
 func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.ip), Port: 1} }
 func (f *from) Close() error         { f.closed = true; return nil }
 
+// never says that it is not crowded.
+func never() bool { return false }
+
 // entering lets connections in and fails the test if one is not.
 func entering(t *testing.T, g *Limiter) func(ip string) (*from, *Slot) {
 	return func(ip string) (*from, *Slot) {
@@ -35,7 +38,7 @@ func entering(t *testing.T, g *Limiter) func(ip string) (*from, *Slot) {
 // Number 8 of the list of doors: when there are too many unauthenticated peers, the oldest of the
 // network with the most of them goes, and never who has just come.
 func TestGate(t *testing.T) {
-	g := New(func() int { return 100 }, 3)
+	g := New(func() int { return 100 }, never, 3)
 	enter := entering(t, g)
 	first, _ := enter("10.0.0.1")
 	second, secondTicket := enter("::ffff:10.0.0.1") // the same address, written otherwise
@@ -45,8 +48,8 @@ func TestGate(t *testing.T) {
 		t.Errorf("closed: first %v, second %v, third %v, elsewhere %v; want the first alone",
 			first.closed, second.closed, third.closed, elsewhere.closed)
 	}
-	secondTicket.SetAuthenticated()
-	thirdTicket.SetAuthenticated()
+	secondTicket.SetAuthenticated(Owner{Manager: true})
+	thirdTicket.SetAuthenticated(Owner{Manager: true})
 	for range 3 {
 		enter("10.0.0.3")
 	}
@@ -60,7 +63,7 @@ func TestGate(t *testing.T) {
 
 // Number 8: who can choose among 2^64 addresses is counted once.
 func TestGateCountsNetworksOfIPv6(t *testing.T) {
-	g := New(func() int { return 100 }, 10)
+	g := New(func() int { return 100 }, never, 10)
 	enter := entering(t, g)
 	victim, _ := enter("2001:db8:0:1::1")
 	for i := range 100 {
@@ -78,7 +81,7 @@ func TestGateCountsNetworksOfIPv6(t *testing.T) {
 // that say eight bytes. A connection that comes then stays until as many others have come, also
 // from one of those addresses.
 func TestGateKeepsWhoLogsIn(t *testing.T) {
-	g := New(func() int { return 10_000 }, 768)
+	g := New(func() int { return 10_000 }, never, 768)
 	enter := entering(t, g)
 	crowd := func(n int) {
 		for i := range n {
@@ -92,7 +95,7 @@ func TestGateKeepsWhoLogsIn(t *testing.T) {
 		if c.closed {
 			t.Fatalf("client %d was shut out before it could log in", i)
 		}
-		x.SetAuthenticated()
+		x.SetAuthenticated(Owner{Manager: true})
 		crowd(1000)
 		if c.closed {
 			t.Fatalf("client %d was shut out after it had logged in", i)
@@ -104,7 +107,7 @@ func TestGateKeepsWhoLogsIn(t *testing.T) {
 // descriptors there are. Unauthenticated peers give way to who comes; who is known does not.
 func TestFullGate(t *testing.T) {
 	limit := 4
-	g := New(func() int { return limit }, 100)
+	g := New(func() int { return limit }, never, 100)
 	enter := entering(t, g)
 	alone, aloneTicket := enter("10.0.0.1")
 	oldest, oldestTicket := enter("10.0.0.2")
@@ -117,16 +120,16 @@ func TestFullGate(t *testing.T) {
 	if g.open != 4 {
 		t.Errorf("%d connections count, want 4", g.open)
 	}
-	oldestTicket.SetAuthenticated() // too late
+	oldestTicket.SetAuthenticated(Owner{Manager: true}) // too late
 	oldestTicket.Leave()
 	if g.open != 4 {
 		t.Errorf("after the one that was shut out has left, %d count, want 4", g.open)
 	}
 	for _, x := range []*Slot{third, aloneTicket, second} {
-		x.SetAuthenticated()
+		x.SetAuthenticated(Owner{Manager: true})
 	}
 	_, last := enter("10.0.0.4") // in place of the last unauthenticated peer
-	last.SetAuthenticated()
+	last.SetAuthenticated(Owner{Manager: true})
 	if _, ok := g.Enter(&from{ip: "10.0.0.5"}); ok {
 		t.Error("more than the limit were accepted")
 	}
