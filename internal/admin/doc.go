@@ -12,7 +12,8 @@
 // {"error": {"code", "message", "details"}}, with the status that fits.
 //
 // What a change answers is durable. Bodies are read up to a limit, lists are cut
-// into pages, and of long message bodies a list shows the beginning.
+// into pages and written element by element, and of long message bodies a list shows
+// the beginning. What is made for an answer is charged to the request.
 //
 // # Who gets what
 //

@@ -125,7 +125,7 @@ var pkgRules = map[string]pkgRule{
 		never: []string{"net", "os"},
 	},
 	"broker/jobs/forward": {
-		may:   []string{"broker/catalog", "broker/catalog/errtext", "broker/jobs", "queueserver", "queue", "message", "amqp/codec", "entity"},
+		may:   []string{"broker/catalog", "broker/catalog/errtext", "broker/jobs", "budget", "queueserver", "queue", "message", "amqp/codec", "entity"},
 		never: []string{"net", "os"},
 	},
 

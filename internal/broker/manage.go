@@ -125,6 +125,12 @@ func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, ski
 	if err != nil {
 		return nil, err
 	}
+	select { // a queue may have millions of them
+	case b.listing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-b.listing }()
 	ids, err := queueserver.Do(ctx, n.Shard, queueserver.ListSessions{Queue: n.QueueID(part), Since: since})
 	if err != nil {
 		return nil, catalog.Translate(err)
@@ -132,7 +138,7 @@ func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, ski
 	slices.Sort(ids)
 	ids = slices.Compact(ids) // a session that ended and began again meanwhile
 	ids = ids[min(max(skip, 0), len(ids)):]
-	return slices.Clip(ids[:min(max(top, 0), len(ids))]), nil
+	return slices.Clone(ids[:min(max(top, 0), len(ids))]), nil
 }
 
 // DeleteMessages removes up to max unlocked messages that were enqueued before a time,

@@ -114,6 +114,9 @@ func (m *forwarder) Deliver(ds []queueserver.Delivery) {
 	ts := make([]transfer, len(ds))
 	for i := range ds {
 		ts[i].Delivery = ds[i]
+		if ds[i].Body.Size > keptSize {
+			ts[i].Unload()
+		}
 	}
 	m.put(ts)
 }
@@ -158,10 +161,10 @@ func (m *forwarder) take() []transfer {
 func (m *forwarder) Name() string { return jobName }
 
 // Run implements jobs.Job: it moves some messages.
-func (m *forwarder) Run(context.Context) (jobs.Next, error) {
+func (m *forwarder) Run(ctx context.Context) (jobs.Next, error) {
 	ts := m.take()
 	for i := range ts {
-		m.move(&ts[i])
+		m.move(ctx, &ts[i])
 	}
 	if len(ts) == 0 {
 		return jobs.Next{}, nil
@@ -284,8 +287,9 @@ func (m *forwarder) follows(n *catalog.Entity) bool {
 	return err == nil && (target == n || target == n.Topic)
 }
 
-// move sends one message to its target. It may read the disk and evaluate rules.
-func (m *forwarder) move(t *transfer) {
+// move sends one message to its target. It may read the disk and evaluate rules, and waits
+// while too many bytes are under way.
+func (m *forwarder) move(ctx context.Context, t *transfer) {
 	m.mu.Lock()
 	m.seen = m.ms.changes.Load()
 	m.mu.Unlock()
@@ -294,48 +298,65 @@ func (m *forwarder) move(t *transfer) {
 		m.release(d.Token)
 		return
 	}
+	size := int64(d.Body.Size)
+	if m.ms.space.Take(ctx, size) != nil { // the broker stops
+		m.release(d.Token)
+		return
+	}
+	if !m.load(t, func() { m.ms.space.Release(size) }) {
+		m.ms.space.Release(size)
+	}
+}
+
+// load reads a message and sends it. It reports whether it did: free is called when the message
+// is stored.
+func (m *forwarder) load(t *transfer, free func()) (sent bool) {
+	d := &t.Delivery
 	msg, err := d.Message()
 	if err != nil || d.Damaged() {
 		m.next() // settled meanwhile, or unreadable and a dead letter
-		return
+		return false
 	}
+	d.Unload() // until it is stored, what sends it has it
 	if t.failure != nil {
-		m.setAside(d, msg, reasonForward, errtext.Text(t.failure))
-		return
+		m.setAside(d, msg, reasonForward, errtext.Text(t.failure), free)
+		return true
 	}
 	if m.n.Kind == catalog.KindTopic {
-		m.send(m.n, d, msg, d.Hops) // publishing a stored message is no hop
-		return
+		m.send(m.n, d, msg, d.Hops, free) // publishing a stored message is no hop
+		return true
 	}
 	to := m.to()
 	if to == "" { // no longer
 		m.release(d.Token)
-		return
+		return false
 	}
 	if m.part == queueserver.DeadLetter {
 		msg = sourced(msg, entity.Path{Entity: m.n.Path}.String())
 	}
 	if d.Hops >= maxHops {
-		m.setAside(d, msg, reasonHops, fmt.Sprintf("forwarded %d times; %q would be one more", d.Hops, to))
-		return
+		m.setAside(d, msg, reasonHops, fmt.Sprintf("forwarded %d times; %q would be one more", d.Hops, to), free)
+		return true
 	}
 	target, err := m.ms.catalog.Writable(to)
 	if err != nil {
 		m.failed(d, err)
-		return
+		return false
 	}
-	m.send(target, d, msg, d.Hops+1)
+	m.send(target, d, msg, d.Hops+1, free)
+	return true
 }
 
 // send stores the message at its target. In the same shard that and its removal here are
 // one group; otherwise it is removed here when it is durable there.
-func (m *forwarder) send(target *catalog.Entity, d *queueserver.Delivery, msg *message.Message, hops uint8) {
+func (m *forwarder) send(target *catalog.Entity, d *queueserver.Delivery, msg *message.Message, hops uint8, free func()) {
 	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n}
 	moves := target.Shard == m.n.Shard
 	if moves {
 		o.Settle = queueserver.Locked{ID: m.n.ID, SubQueue: m.part, Token: d.Token}
 	}
 	m.ms.catalog.Send(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
+		free()
 		switch {
 		case err != nil:
 			m.failed(d, err)
@@ -387,7 +408,7 @@ func (m *forwarder) final(err error) bool {
 }
 
 // setAside moves a message that cannot be forwarded to the transfer dead letters.
-func (m *forwarder) setAside(d *queueserver.Delivery, msg *message.Message, reason, description string) {
+func (m *forwarder) setAside(d *queueserver.Delivery, msg *message.Message, reason, description string, free func()) {
 	dead, err := message.ParseStored(msg.Edit(catalog.DeadLetterEdit(reason, description)))
 	if err != nil {
 		dead = msg
@@ -395,6 +416,7 @@ func (m *forwarder) setAside(d *queueserver.Delivery, msg *message.Message, reas
 	a := queue.Arrival{Level: d.Level, Class: d.Class, At: d.EnqueuedAt, OrderTime: d.OrderTime, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops}
 	a.Session, a.InSession = d.Session, d.InSession
 	done := func(_ []queue.SeqNo, err error) {
+		free()
 		switch {
 		case err == nil:
 			m.moved()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -20,6 +21,11 @@ const (
 	Turn = 64
 	// Window is the limit of unsettled messages of a forwarder.
 	Window = 256
+	// underWay is about how many bytes of messages all forwarders have read and not stored.
+	underWay = 32 << 20
+	// keptSize is the size up to which a message that was delivered from the cache is kept until
+	// its turn. Larger ones are read again.
+	keptSize = 16 << 10
 )
 
 // Catalog is what forwarders need of the catalog of entities.
@@ -40,6 +46,7 @@ const jobName = "forward"
 type Forwarders struct {
 	catalog Catalog
 	runner  *jobs.Runner
+	space   *budget.Account // for messages that are under way
 
 	mu      sync.Mutex
 	sources map[source]*forwarder // guarded by mu
@@ -51,7 +58,7 @@ type Forwarders struct {
 // New returns forwarders without sources; runner runs them.
 func New(c Catalog, runner *jobs.Runner) *Forwarders {
 	runner.Limit(jobName, Workers)
-	return &Forwarders{catalog: c, runner: runner, sources: make(map[source]*forwarder)}
+	return &Forwarders{catalog: c, runner: runner, space: budget.New(underWay), sources: make(map[source]*forwarder)}
 }
 
 // Watch starts and stops the forwarders of an entity by its definition.
