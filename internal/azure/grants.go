@@ -38,7 +38,8 @@ type grants struct {
 	byAudience map[string]put
 	usesTokens bool // the peer has tried to put one
 
-	authenticated bool // the peer has a grant, or had one
+	authenticated bool  // the peer has a grant, or had one
+	refusal       error // why it is closed all the same, when it has opened
 	// deadline is until when a peer without a grant is waited for; zero while it
 	// has one.
 	deadline time.Time
@@ -67,11 +68,11 @@ func (g *grants) known(by access.Grant) {
 	g.authenticated = true
 	g.c.sending.Key = by.Holder() // before there is a link that uses it
 	if !g.c.member.Prove(budget.Owner{Key: by.Holder(), Entity: by.Entity, Manager: by.ManagesNamespace()}) {
-		g.c.close(ErrNoMemory)
+		g.refusal = ErrNoMemory
 	}
 	g.c.known()
 	if g.c.peer.OnAuthenticated != nil && !g.c.peer.OnAuthenticated(by) {
-		g.c.close(errTooManyConnections)
+		g.refusal = errTooManyConnections
 	}
 	g.c.connected()
 }

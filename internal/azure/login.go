@@ -56,9 +56,12 @@ func (c *Conn) refused(rule string, err error) {
 }
 
 // connected writes to the log who the peer is, as soon as it has opened and has
-// authenticated.
+// authenticated. One that is refused is told then: before it opens, it cannot be told why.
 func (c *Conn) connected() {
 	if c.opened && c.grants.authenticated {
+		if c.grants.refusal != nil {
+			c.close(c.grants.refusal)
+		}
 		c.log.Debug("client connected", "key", c.sending.Key, "client", c.client)
 	}
 }

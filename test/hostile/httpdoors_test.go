@@ -253,7 +253,7 @@ func manyConnectionsOfAKey(s *scene) {
 	if _, err := s.get(s.ctx, root, "/api/v1/namespace"); err != nil {
 		s.Errorf("the root key, by HTTP: %v", err)
 	}
-	for _, key := range []access.Rule{root, listenKey, ownKey} {
+	for _, key := range []access.Rule{root, listenKey} {
 		p, err := s.connect(net.IPv4(127, 0, 0, 1))
 		if err == nil {
 			err = p.within(patience).open("PLAIN", []byte("\x00"+key.Name+"\x00"+key.PrimaryKey))

@@ -38,7 +38,7 @@ type Slot struct {
 	number        uint64 // in the order of arrival; guarded by limiter.mu
 	evicted       bool   // it was closed and does not count any more; guarded by limiter.mu
 	authenticated atomic.Bool
-	refused       atomic.Bool   // its account has too many
+	refused       bool          // its account has too many; guarded by limiter.mu
 	share         *share        // of its account, nil until it is authenticated; guarded by limiter.mu
 	idle          *list.Element // of share.idle, nil if it is not idle; guarded by limiter.mu
 }

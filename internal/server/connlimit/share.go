@@ -26,46 +26,51 @@ const reserve = 16
 
 // SetAuthenticated says whose key the peer has shown, and reports whether the connection may
 // stay: an account may have as many connections as are still free, the reserve apart. If it has
-// too many, its longest idle one is closed. Only the first key counts.
+// too many, its longest idle one is closed. One that is refused is like an unauthenticated one
+// until it has left. Only the first key counts.
 func (t *Slot) SetAuthenticated(o Owner) bool {
-	if t.authenticated.Swap(true) {
-		return !t.refused.Load()
+	if t.authenticated.Load() {
+		return true
 	}
 	closing, ok := t.limiter.own(t, o, t.limiter.capacity())
 	if closing != nil {
 		closing.nc.Close() // its goroutine sees that and leaves
 	}
-	t.refused.Store(!ok)
 	return ok
 }
 
 func (g *Limiter) own(t *Slot, o Owner, most int) (closing *Slot, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.removeUnauthenticated(t)
-	if t.evicted {
-		return nil, true // it is being closed
+	switch {
+	case t.evicted: // it is being closed
+		t.authenticated.Store(true)
+		return nil, true
+	case t.refused || t.share != nil:
+		return nil, !t.refused
 	}
 	s := g.shares[o.Account]
 	if s == nil {
 		s = &share{account: o.Account}
-		g.shares[o.Account] = s
 	}
 	if ok = o.Manager || s.open < most-most/reserve-g.owned; !ok {
-		if e := s.idle.Front(); e != nil {
-			closing, ok = e.Value.(*Slot), true
+		e := s.idle.Front()
+		if e == nil {
+			t.refused = true
+			return nil, false
 		}
-	}
-	// One that is refused counts until it has left.
-	t.share = s
-	s.open++
-	g.owned++
-	if closing != nil {
+		closing = e.Value.(*Slot)
 		g.disown(closing)
 		g.open--
 		closing.evicted = true
 	}
-	return closing, ok
+	g.removeUnauthenticated(t)
+	t.authenticated.Store(true)
+	t.share = s
+	g.shares[o.Account] = s
+	s.open++
+	g.owned++
+	return closing, true
 }
 
 // disown stops counting a connection for its account, if it has one; mu is held.
