@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"encoding/xml"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -79,5 +80,12 @@ func TestBodiesAndListsAreCharged(t *testing.T) {
 		if got, charged := much("GET", path, ""); got != http.StatusOK || charged < 8<<10 {
 			t.Errorf("%s: %d, charged %d bytes", path, got, charged)
 		}
+	}
+	got := r.want(200, "GET", "/$Resources/Queues?api-version=2021-05&%24top=1000", "")
+	var feed struct {
+		Entries []struct{} `xml:"entry"`
+	}
+	if err := xml.Unmarshal([]byte(got.body), &feed); err != nil || len(feed.Entries) != 101 {
+		t.Errorf("a feed in pieces has %d entries, want 101: %v", len(feed.Entries), err)
 	}
 }
