@@ -127,14 +127,20 @@ func (x *Connection) stream(w io.Writer, more bool) error {
 }
 
 func namespace(c *call) (any, error) {
-	n := Namespace{Name: c.Namespace, StartedAt: c.started.UTC(), Hubs: len(c.Broker.Hubs())}
+	n := Namespace{Name: c.Namespace, StartedAt: c.started.UTC()}
+	return &n, c.gathering(func() error { return n.count(c) })
+}
+
+// count counts the entities, and what is in them.
+func (n *Namespace) count(c *call) error {
+	n.Hubs = len(c.Broker.Hubs())
 	for path, kind := range c.Broker.Paths() {
 		rt, err := c.Broker.Runtime(c.Context(), path)
 		if errors.Is(err, broker.ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		switch kind {
 		case broker.KindQueue:
@@ -146,7 +152,7 @@ func namespace(c *call) (any, error) {
 		}
 		add(&n.Counts, rt.Counts)
 	}
-	return n, nil
+	return nil
 }
 
 func add(sum *broker.Counts, c broker.Counts) {

@@ -106,3 +106,88 @@ func TestStoppedForwarderGivesBackWhatStillComes(t *testing.T) {
 		})
 	}
 }
+
+// holding is a catalog whose targets answer when they are told to.
+type holding struct {
+	*catalog.Catalog
+
+	mu   sync.Mutex
+	held []func() // guarded by mu
+	size int64    // of their messages; guarded by mu
+	most int64    // guarded by mu
+}
+
+func (h *holding) Send(n *catalog.Entity, batch []*message.Message, o catalog.SendOptions, done func([]queue.SeqNo, error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	size := int64(batch[0].Size())
+	h.size += size
+	h.most = max(h.most, h.size)
+	h.held = append(h.held, func() {
+		h.mu.Lock()
+		h.size -= size
+		h.mu.Unlock()
+		h.Catalog.Send(n, batch, o, done)
+	})
+}
+
+// answer lets all that are held go on, and returns how many there were.
+func (h *holding) answer() int {
+	h.mu.Lock()
+	held := h.held
+	h.held = nil
+	h.mu.Unlock()
+	for _, f := range held {
+		f()
+	}
+	return len(held)
+}
+
+// However slow targets are, and however many forwarders there are, the bytes that are under way
+// are bounded, and everything arrives.
+func TestBytesUnderWayAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, runner := start(t)
+		const size, messages = 250 << 10, 60
+		queues := []string{"a", "b", "c"}
+		if _, err := c.CreateQueue(t.Context(), entity.Queue{Name: "to", MaxSizeInMegabytes: 1024}); err != nil {
+			t.Fatal(err)
+		}
+		draft := message.Draft{Body: make([]byte, size)}
+		for _, name := range queues {
+			if _, err := c.CreateQueue(t.Context(), entity.Queue{Name: name, ForwardTo: "to"}); err != nil {
+				t.Fatal(err)
+			}
+			for range messages {
+				sent := make(chan error, 1)
+				c.Send(c.Entity(name), []*message.Message{draft.Message()}, catalog.SendOptions{}, func(_ []queue.SeqNo, err error) { sent <- err })
+				if err := <-sent; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		h := &holding{Catalog: c}
+		ms := New(h, runner)
+		for _, name := range queues {
+			ms.Watch(c.Entity(name))
+		}
+		moved := 0
+		for {
+			synctest.Wait()
+			n := h.answer()
+			if n == 0 {
+				break
+			}
+			moved += n
+		}
+		if moved != messages*len(queues) {
+			t.Errorf("%d messages were moved, want %d", moved, messages*len(queues))
+		}
+		if h.most > underWay || h.most < underWay/2 {
+			t.Errorf("%d bytes were under way, at most %d may be", h.most, underWay)
+		}
+		if used := ms.space.Used(); used != 0 {
+			t.Errorf("%d bytes stay charged", used)
+		}
+	})
+}
