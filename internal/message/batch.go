@@ -3,6 +3,7 @@
 package message
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,8 +15,8 @@ import (
 // ErrBatch says that an envelope of FormatBatch has no messages in it.
 var ErrBatch = errors.New("message: batch without messages")
 
-// Batch yields the messages in an envelope of FormatBatch, which they share.
-// The sections of the envelope itself are ignored; parse it to read a partition
+// Batch yields the messages in an envelope of FormatBatch. Each has bytes of its own, so
+// that one of them that is kept does not keep the envelope and the others. The sections of the envelope itself are ignored; parse it to read a partition
 // key. The first error ends the sequence. A batch is accepted as a whole or not
 // at all, so collect before acting. A batch of more than limits.Batch messages
 // is a *limits.Error.
@@ -32,7 +33,7 @@ func Batch(raw []byte) iter.Seq2[*Message, error] {
 				yield(nil, limits.CheckCount("messages in the batch", n+1, limits.Batch))
 				return
 			}
-			m, err := Parse(data)
+			m, err := Parse(bytes.Clone(data))
 			if err != nil {
 				yield(nil, fmt.Errorf("message %d of batch: %w", n, err))
 				return

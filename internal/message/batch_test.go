@@ -38,6 +38,25 @@ func TestBatchRoundTrip(t *testing.T) {
 	}
 }
 
+// A message of a batch that is kept, in a cache say, keeps nothing of the batch with it.
+func TestMessagesOfABatchHaveBytesOfTheirOwn(t *testing.T) {
+	small := Draft{Body: []byte("small")}
+	raw := AppendBatch(nil, small.Message(), small.Message())
+	var ms []*Message
+	for m, err := range Batch(raw) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ms = append(ms, m)
+	}
+	clear(raw)
+	for i, m := range ms {
+		if !bytes.Equal(m.Bytes(), small.Message().Bytes()) || cap(m.Bytes()) > 2*m.Size() {
+			t.Errorf("message %d is % x, with space for %d bytes", i, m.Bytes(), cap(m.Bytes()))
+		}
+	}
+}
+
 func TestBatchRefuses(t *testing.T) {
 	inner := Draft{Body: []byte("x")}
 	good := AppendBatch(nil, inner.Message())

@@ -25,6 +25,8 @@ var wireScenes = []attack{
 	{"24.03_peek_without_credit", peekWithoutCredit},
 	{"24.05_long_names", longNames},
 	{"24.13_empty_websocket_frames", emptyWebSocketFrames},
+	{"24.30_padded_batches", paddedBatches},
+	{"24.30_batches_for_temporary_nodes", pinnedByTemporaryNode},
 }
 
 // rangesWithoutLogin has unauthenticated peers name ranges of deliveries that are not

@@ -60,14 +60,13 @@ func Unpack(dst []*message.Message, in *endpoint.Incoming) ([]*message.Message, 
 	if in.State.Kind == frame.StateTransactional {
 		return nil, endpoint.Errorf(endpoint.CondNotImplemented, "Transactions are not supported by this broker yet.")
 	}
-	payload := bytes.Clone(in.Payload)
 	switch message.Format(in.Format) {
 	case message.FormatAMQP:
-		m, err := message.Parse(payload)
+		m, err := message.Parse(bytes.Clone(in.Payload))
 		return append(dst, m), err
 	case message.FormatBatch:
 		ms := dst
-		for m, err := range message.Batch(payload) {
+		for m, err := range message.Batch(in.Payload) {
 			if err != nil {
 				return nil, err
 			}

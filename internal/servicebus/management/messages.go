@@ -3,6 +3,7 @@
 package management
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -225,7 +226,7 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 		if !ok {
 			return codec.Value{}, azure.BadArgument("messages", "a list of maps with a message")
 		}
-		if ms[i], err = message.Parse(raw); err != nil {
+		if ms[i], err = message.Parse(bytes.Clone(raw)); err != nil { // not to keep the request with it
 			return codec.Value{}, err
 		}
 		size += len(raw)

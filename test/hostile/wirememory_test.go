@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package hostile
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// padded is a batch of one small message in an envelope that is nearly as large as a
+// message may be.
+func padded(size int) []byte {
+	d := message.Draft{Body: []byte("small")}
+	b := message.AppendBatch(nil, d.Message())
+	b = codec.AppendDescriptor(b, 0x78) // footer
+	b, at := codec.BeginMap(b)
+	b = codec.AppendBinary(codec.AppendSymbol(b, "x"), make([]byte, size))
+	return codec.EndMap(b, at, 1)
+}
+
+// paddedBatches sends small messages in envelopes of a megabyte. What the broker keeps of
+// such a batch is the message.
+func paddedBatches(s *scene) {
+	const queue = "24-padded"
+	s.define(http.MethodPut, "/queues/"+queue, "{}")
+	s.Cleanup(func() { _, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/"+queue, nil) })
+	batch := padded(200 << 10)
+	var accepted atomic.Int64
+	together(4, 4, func(int) {
+		n, err := s.flood(sendKey, queue, message.FormatBatch, scale(1000, 10_000), func(int) []byte { return batch })
+		if err != nil {
+			s.Logf("%v", err)
+		}
+		accepted.Add(int64(n))
+	})
+	now, peak := s.resident()
+	s.Logf("%d messages were accepted; %d MiB resident, at most %d MiB", accepted.Load(), now>>20, peak>>20)
+}
+
+// pinnedByTemporaryNode sends batches of a small message and one that the reader of a
+// temporary node does not take.
+func pinnedByTemporaryNode(s *scene) {
+	r := s.peer(listenKey)
+	answer, err := r.attach(&frame.Attach{Name: "node", Handle: 0, Role: frame.Receiver,
+		Source: &frame.Source{Dynamic: true}, Target: &frame.Target{}, MaxMessageSize: 1000})
+	if err != nil {
+		s.Fatal(err)
+	}
+	small, large := message.Draft{Body: []byte("small")}, message.Draft{Body: make([]byte, 900<<10)}
+	batch := message.AppendBatch(nil, small.Message(), large.Message())
+	p := s.peer(sendKey)
+	if _, err := p.attach(sendTo(0, answer.Source.Address)); err != nil {
+		s.Fatal(err)
+	}
+	for i := range scale(700, 30_000) {
+		if err = p.within(patience).transfer(0, uint32(message.FormatBatch), batch); err == nil {
+			err = p.settled()
+		}
+		if err != nil && refused(err) == "" {
+			s.Logf("after %d: %v", i, err)
+			break
+		}
+	}
+	now, peak := s.resident()
+	s.Logf("the last: %v; %d MiB resident, at most %d MiB", err, now>>20, peak>>20)
+}
