@@ -261,7 +261,7 @@ func showOne(c *call, addr string) (any, error) {
 }
 
 func send(c *call) (any, error) {
-	to, err := c.Broker.OpenSender(c.address(), broker.SenderOptions{Key: c.grant.Holder()})
+	to, err := c.Broker.OpenSender(c.address(), broker.SenderOptions{Key: c.grant.Holder(), Unsynced: c.Unsynced})
 	if err != nil {
 		return nil, err
 	}

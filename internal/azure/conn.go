@@ -134,6 +134,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 	unsyncedAll := s.memory.Unsynced()
 	account := unsyncedAll.Child(unsyncedAll.Limit() / connectionShare)
 	c.unsynced = outbox.NewUnsynced(account, c.do, ec.Resume)
+	c.sending.Unsynced = account
 	c.out = outbox.New(c.do, c.unsynced, func(e *Event) {
 		if p, ok := e.Value.(*parting); ok { // for a dynamic node
 			c.member.Release(p.charge)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -101,6 +102,9 @@ type SenderOptions struct {
 	// Key names the key of the sender. Its messages can be replies to requests that were
 	// delivered to the same key.
 	Key string
+	// Unsynced is charged with what a batch takes beyond what the function Unsynced says;
+	// see catalog.SendOptions. Nil is no account.
+	Unsynced *budget.Account
 }
 
 // Counts are the messages of an entity by state.

@@ -40,7 +40,8 @@ func (s *Sender) MaxMessageSize() int64 { return s.n.Definition().MaxMessage() }
 
 // Unsynced is how much memory a message of size bytes, or a batch of them, takes until it
 // is durable: its bytes, those bytes once more in the journal's buffer, and an overhead.
-// A caller should bound the sum.
+// A caller should bound the sum. What many messages or copies take beyond that is charged
+// to SenderOptions.Unsynced.
 func Unsynced(size int) int64 { return 2*int64(size) + 1<<10 }
 
 // Send stores a batch, all of it or nothing. It never blocks and does not retain the
@@ -52,7 +53,7 @@ func (s *Sender) Send(batch []*message.Message, done func(error)) {
 		return
 	}
 	batch = s.b.prepare(s.n, s.options, batch)
-	s.b.Catalog.Send(s.n, batch, catalog.SendOptions{}, func(_ []queue.SeqNo, err error) { done(err) })
+	s.b.Catalog.Send(s.n, batch, catalog.SendOptions{Unsynced: s.options.Unsynced}, func(_ []queue.SeqNo, err error) { done(err) })
 }
 
 // Close ends the sender.
@@ -79,7 +80,7 @@ func (b *Broker) ScheduleThen(ctx context.Context, addr string, batch []*message
 		err  error
 	}
 	got := make(chan answer, 1)
-	b.Catalog.Send(n, b.prepare(n, o, batch), catalog.SendOptions{}, func(seqs []queue.SeqNo, err error) {
+	b.Catalog.Send(n, b.prepare(n, o, batch), catalog.SendOptions{Unsynced: o.Unsynced}, func(seqs []queue.SeqNo, err error) {
 		over()
 		got <- answer{append([]queue.SeqNo(nil), seqs...), err}
 	})

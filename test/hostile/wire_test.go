@@ -26,6 +26,7 @@ var wireScenes = []attack{
 	{"24.05_long_names", longNames},
 	{"24.13_empty_websocket_frames", emptyWebSocketFrames},
 	{"24.30_padded_batches", paddedBatches},
+	{"24.31_batches_of_empty_messages", batchesOfEmptyMessages},
 	{"24.30_batches_for_temporary_nodes", pinnedByTemporaryNode},
 }
 

@@ -5,13 +5,23 @@
 package hostile
 
 import (
+	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/message"
 )
+
+// emptyMessages is a batch of n messages without anything, five bytes each.
+func emptyMessages(n int) (b []byte) {
+	for range n {
+		b = append(b, "\x00\x53\x75\xa0\x00"...)
+	}
+	return b
+}
 
 // padded is a batch of one small message in an envelope that is nearly as large as a
 // message may be.
@@ -41,6 +51,35 @@ func paddedBatches(s *scene) {
 	})
 	now, peak := s.resident()
 	s.Logf("%d messages were accepted; %d MiB resident, at most %d MiB", accepted.Load(), now>>20, peak>>20)
+}
+
+// batchesOfEmptyMessages sends batches of 4,500 messages of five bytes, as many as there is
+// credit for, without waiting for an answer.
+func batchesOfEmptyMessages(s *scene) {
+	const queue = "24-empty"
+	s.define(http.MethodPut, "/queues/"+queue, "{}")
+	s.Cleanup(func() { _, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/"+queue, nil) })
+	batch := emptyMessages(4500)
+	until := time.Now().Add(time.Duration(scale(3, 30)) * time.Second)
+	together(8, 8, func(i int) {
+		for time.Now().Before(until) && !s.Dead() {
+			p, err := s.connect(net.IPv4(127, 0, 2, byte(1+i)))
+			if err != nil {
+				continue
+			}
+			err = p.login(sendKey)
+			const links = 4
+			for h := uint32(0); h < links && err == nil; h++ {
+				_, err = p.attach(sendTo(h, queue))
+			}
+			for n := 0; n < links*1000 && err == nil && time.Now().Before(until); n++ {
+				err = p.within(time.Second).transfer(uint32(n%links), uint32(message.FormatBatch), batch)
+			}
+			p.nc.Close() // it is not read from any more, or the time is up
+		}
+	})
+	now, peak := s.resident()
+	s.Logf("%d MiB resident, at most %d MiB", now>>20, peak>>20)
 }
 
 // pinnedByTemporaryNode sends batches of a small message and one that the reader of a

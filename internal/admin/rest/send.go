@@ -29,7 +29,7 @@ const (
 
 // send stores one message, or a batch as a whole.
 func (c *call) send() error {
-	to, err := c.Broker.OpenSender(c.entity, broker.SenderOptions{Key: c.grant.Holder()})
+	to, err := c.Broker.OpenSender(c.entity, broker.SenderOptions{Key: c.grant.Holder(), Unsynced: c.Unsynced})
 	if err != nil {
 		return err
 	}

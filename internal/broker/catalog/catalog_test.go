@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/journal/wal"
@@ -85,6 +86,44 @@ func (c testCatalog) send(t testing.TB, to *Entity, m *message.Message) {
 	c.Send(to, []*message.Message{m}, SendOptions{}, func(_ []queue.SeqNo, err error) { sent <- err })
 	if err := <-sent; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Messages and copies take memory beside their bytes until they are durable: a batch of
+// empty messages, or a message for many subscriptions.
+func TestMessagesAndCopiesAreChargedUntilDurable(t *testing.T) {
+	c := start(t)
+	c.topic(t, entity.Topic{Name: "t"}, entity.Subscription{Name: "a"}, entity.Subscription{Name: "b"}, entity.Subscription{Name: "c"})
+	c.topic(t, entity.Topic{Name: "one"}, entity.Subscription{Name: "a"})
+	for _, x := range []struct {
+		to       string
+		messages int
+		want     int64
+	}{
+		{"one", 1, 0}, {"t", 1, 2 * copyCost}, {"t", 10, 9*messageCost + 29*copyCost},
+	} {
+		account := budget.New(1) // it is charged beyond its limit
+		batch := make([]*message.Message, x.messages)
+		for i := range batch {
+			batch[i] = withProperty("x", "a")
+		}
+		sent := make(chan error, 1)
+		done := func(_ []queue.SeqNo, err error) { sent <- err }
+		p := c.newSend(batch, done)
+		p.o.Unsynced, p.out.source = account, len(batch)
+		for i := range batch {
+			c.route(c.Entity(x.to), p, i, time.Now(), &p.o)
+		}
+		p.takeCharge()
+		during := account.Used()
+		p.answer(nil, nil)
+		if err := <-sent; err != nil || during != x.want || account.Used() != 0 {
+			t.Errorf("%d messages to %s: charged %d, later %d, want %d and 0; %v", x.messages, x.to, during, account.Used(), x.want, err)
+		}
+		c.Send(c.Entity(x.to), batch, SendOptions{Unsynced: account}, done)
+		if err := <-sent; err != nil || account.Used() != 0 {
+			t.Errorf("%d messages to %s: %d bytes stay charged; %v", x.messages, x.to, account.Used(), err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/ordering"
@@ -29,6 +30,8 @@ type sendRequest struct {
 	// The memory for a single message.
 	body [1]*message.Message
 	copy [1]queueserver.Copy
+
+	charge int64 // to o.Unsynced
 }
 
 // newSend returns a request for a batch, which stays the caller's.
@@ -50,6 +53,10 @@ func (c *Catalog) newSend(batch []*message.Message, done func([]queue.SeqNo, err
 // answer reports the result to the sender. A batch that was classified by a policy which
 // was replaced meanwhile is sent once more: by now the definitions have the new one.
 func (p *sendRequest) answer(seqs []queue.SeqNo, err error) {
+	if p.charge > 0 {
+		p.o.Unsynced.Release(p.charge)
+		p.charge = 0
+	}
 	if errors.Is(err, queueserver.ErrSuperseded) {
 		n, o, done, batch := p.n, p.o, p.done, slices.Clone(p.Bodies[:p.out.source])
 		p.free()
@@ -88,6 +95,29 @@ type SendOptions struct {
 	// Held says that the messages were stored before, are due, and are no duplicates: a
 	// queue accepts them at once, and a topic publishes them at once.
 	Held bool
+	// Unsynced, unless it is nil, is charged with what the batch takes beyond its bytes and
+	// one message until it is durable or rejected: messages of a few bytes, copies, and
+	// bodies that rules made. It is charged whether it has space or not, as the sender
+	// waits for space before the next batch.
+	Unsynced *budget.Account
+}
+
+const (
+	// messageCost is about what a message of a batch takes beside its bytes.
+	messageCost = 128
+	// copyCost is about what a copy takes: itself, and what is made of it in the shard.
+	copyCost = 288
+)
+
+// takeCharge charges what the request takes beyond one message and its bytes.
+func (p *sendRequest) takeCharge() {
+	if p.o.Unsynced == nil {
+		return
+	}
+	p.charge = messageCost*int64(p.out.source-1) + copyCost*int64(max(len(p.Copies)-1, 0)) + 2*p.out.added
+	if p.charge > 0 {
+		p.o.Unsynced.Charge(p.charge)
+	}
 }
 
 // Send stores a batch in a queue, or publishes it to a topic. It never blocks; done is
@@ -133,6 +163,7 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 		}
 		p.Copies = append(p.Copies, queueserver.Copy{ID: n.ID, Body: i, Arrival: a, Numbered: true, Revision: def.PolicyRevision})
 	}
+	p.takeCharge()
 	if err := n.Shard.Send(&p.Send); err != nil {
 		p.answer(nil, err)
 	}
