@@ -56,8 +56,10 @@ type Conn struct {
 	member  *budget.Member // what the connection makes the process hold
 	mem     budget.Counter // charges member for what belongs to the connection's context
 	links   map[*endpoint.Link]*attachment
-	parts   []Links                                    // beside the service's personalities; nil while it has none of one
-	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
+	// replyLinks are those of links on which the peer receives replies.
+	replyLinks replyLinks
+	parts      []Links                                    // beside the service's personalities; nil while it has none of one
+	cbs        struct{ requests, replies *endpoint.Link } // at most one of each
 	// unsynced is the memory of the peer's deliveries that wait for the broker.
 	unsynced *outbox.Unsynced
 	// asked is the link that unsynced was last asked for.
@@ -115,15 +117,17 @@ type attachment struct {
 
 func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Conn {
 	c := &Conn{
-		svc:     s,
-		peer:    peer,
-		do:      ec.Do,
-		close:   ec.Close,
-		known:   ec.Known,
-		log:     s.log.With("peer", ec.RemoteAddr().String()),
-		links:   map[*endpoint.Link]*attachment{},
-		parts:   make([]Links, len(s.personalities)),
-		watched: map[string]struct{}{},
+		svc:   s,
+		peer:  peer,
+		do:    ec.Do,
+		close: ec.Close,
+		known: ec.Known,
+		log:   s.log.With("peer", ec.RemoteAddr().String()),
+		links: map[*endpoint.Link]*attachment{},
+
+		replyLinks: replyLinks{},
+		parts:      make([]Links, len(s.personalities)),
+		watched:    map[string]struct{}{},
 	}
 	c.peer.AuthTimeout = cmp.Or(peer.AuthTimeout, authTimeout)
 	// What the connection has under way when it is asked to stop is finished first.
@@ -302,6 +306,9 @@ func (c *Conn) Attached(l *endpoint.Link, n Node) {
 	_, a.stores = n.(Storer)
 	l.Value = a
 	c.links[l] = a
+	if to, ok := n.(*replies); ok {
+		c.replyLinks.add(to)
+	}
 	for _, path := range n.Paths() {
 		c.watch(path)
 	}
@@ -355,6 +362,9 @@ func (c *app) Disposition(l *endpoint.Link, o *endpoint.Outcome) {
 func (c *app) Detached(l *endpoint.Link, err error) {
 	if a, ok := c.links[l]; ok {
 		delete(c.links, l)
+		if to, ok := a.node.(*replies); ok {
+			c.replyLinks.remove(to)
+		}
 		a.node.Detached()
 	}
 	if c.asked == l {

@@ -156,7 +156,7 @@ func (q *requests) reply(r *request, a reply) error {
 		}
 		return q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}, a.lost)
 	}
-	to := q.replyLink(r.message.ReplyTo())
+	to := q.c.replyLinks.find(q.node, q.link.Session(), r.message.ReplyTo())
 	switch {
 	case to == nil:
 		return errNoReplyLink
@@ -164,35 +164,6 @@ func (q *requests) reply(r *request, a reply) error {
 		return endpoint.ErrTooLarge
 	}
 	to.send(parting{payload: payload, lost: a.lost, held: a.held})
-	return nil
-}
-
-// replyLink finds the link that replyTo means. SDKs name the target address of
-// their receiver, or its link name; what they write need not be an address at
-// all. Failing that, the only receiver on the node will be it.
-func (q *requests) replyLink(replyTo string) *replies {
-	var session, everywhere []*replies
-	for _, a := range q.c.links {
-		if to, ok := a.node.(*replies); ok && to.node == q.node {
-			everywhere = append(everywhere, to)
-			if to.link.Session() == q.link.Session() {
-				session = append(session, to)
-			}
-		}
-	}
-	for _, group := range [][]*replies{session, everywhere} {
-		for _, match := range []func(*replies) bool{
-			func(to *replies) bool { return to.target() == replyTo },
-			func(to *replies) bool { return to.link.Name() == replyTo },
-			func(*replies) bool { return len(group) == 1 },
-		} {
-			for _, to := range group {
-				if match(to) {
-					return to
-				}
-			}
-		}
-	}
 	return nil
 }
 
@@ -262,8 +233,10 @@ func (to *replies) Credit() {
 func (to *replies) sendBacklog() bool {
 	for len(to.backlog) > 0 {
 		p := to.backlog[0]
-		if len(p.payload) > bulkyReply && to.link.Wait() {
-			return to.link.Granted() == 0 // it would be there twice until the peer has read
+		// A large one would be there twice until the peer has read. Few wait for the window
+		// of the session, however much credit there is: each flow looks at all of those.
+		if len(p.payload) > bulkyReply && to.link.Wait() || to.link.WaitForWindow() {
+			return to.link.Granted() == 0
 		}
 		to.next++
 		if p.lost != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // oneLink is an app that accepts a link.
@@ -19,10 +21,11 @@ type oneLink struct {
 	link *endpoint.Link
 }
 
-func (*oneLink) Mechanisms() []string       { return []string{"ANONYMOUS"} }
-func (*oneLink) Login(string, []byte) error { return nil }
-func (*oneLink) Opened(*frame.Open) error   { return nil }
-func (*oneLink) Credit(*endpoint.Link)      {}
+func (*oneLink) Mechanisms() []string          { return []string{"ANONYMOUS"} }
+func (*oneLink) Login(string, []byte) error    { return nil }
+func (*oneLink) Opened(*frame.Open) error      { return nil }
+func (*oneLink) Credit(*endpoint.Link)         {}
+func (*oneLink) Unsent(*endpoint.Link, uint64) {}
 func (a *oneLink) Attach(l *endpoint.Link) {
 	a.link = l
 	l.Accept(endpoint.Accept{})
@@ -82,4 +85,53 @@ func TestReplyThatHasLeftIsNotKept(t *testing.T) {
 		t.Error("the payload of the reply that waits is gone; the test shows nothing")
 	}
 	runtime.KeepAlive(to)
+}
+
+// A peer that closes the window of its session, and gives a link any credit, does not have
+// the session keep all replies: each flow of the peer would look at them. They are counted
+// as those that wait for credit.
+func TestFewRepliesWaitForAWindow(t *testing.T) {
+	to := &replies{link: linkWithCredit(t, 2000), c: &Conn{mem: budget.NewCounter(nil)}}
+	for range limits.Replies + 1 {
+		to.send(parting{payload: []byte("reply")})
+	}
+	if len(to.backlog) != limits.Replies || !to.link.Attached() {
+		t.Fatalf("%d replies wait outside of the session, attached is %t; want %d", len(to.backlog), to.link.Attached(), limits.Replies)
+	}
+	if to.send(parting{payload: []byte("reply")}); to.link.Attached() {
+		t.Error("the link stays with more replies than may wait")
+	}
+}
+
+// Many links for replies may be there: the right one is found without looking at all.
+func TestReplyLinksAreFound(t *testing.T) {
+	session := func() *endpoint.Link { return linkWithCredit(t, 2000) }
+	one, other := &replies{link: session(), node: "q/$management"}, &replies{link: session(), node: "q/$management"}
+	ls := replyLinks{}
+	ls.add(one)
+	for _, text := range []string{"here", "replies", "anything"} { // its target, its name, the only one
+		if got := ls.find(one.node, one.link.Session(), text); got != one {
+			t.Errorf("%q: found %p, want %p", text, got, one)
+		}
+		if got := ls.find(one.node, other.link.Session(), text); got != one {
+			t.Errorf("%q in another session: found %p, want %p", text, got, one)
+		}
+		if got := ls.find("r/$management", one.link.Session(), text); got != nil {
+			t.Errorf("%q at another node: found %p", text, got)
+		}
+	}
+	ls.add(other)
+	for _, to := range []*replies{one, other} {
+		for _, text := range []string{"here", "replies", "anything"} {
+			if got := ls.find(to.node, to.link.Session(), text); got != to {
+				t.Errorf("%q of two: found %p, want %p", text, got, to)
+			}
+		}
+	}
+	ls.remove(one)
+	ls.remove(one)
+	ls.remove(other)
+	if len(ls) != 0 {
+		t.Errorf("%d keys are left", len(ls))
+	}
 }

@@ -97,8 +97,10 @@ func (r *receiver) depart(o endpoint.Outgoing, d broker.Delivery) error {
 
 // sendBacklog sends what was waiting for credit, oldest first.
 func (r *receiver) sendBacklog() {
-	for len(r.settledBacklog) > 0 {
-		s := &r.settledBacklog[0]
+	gone := 0 // removed together: a backlog is thousands of them
+	defer func() { r.settledBacklog = slices.Delete(r.settledBacklog, 0, gone) }()
+	for ; gone < len(r.settledBacklog); gone++ {
+		s := &r.settledBacklog[gone]
 		err := r.depart(s.Outgoing, s.d)
 		switch {
 		case errors.Is(err, endpoint.ErrNoCredit), errors.Is(err, endpoint.ErrDetached):
@@ -107,7 +109,6 @@ func (r *receiver) sendBacklog() {
 			broker.ReturnFailed([]broker.Delivery{s.d})
 		}
 		r.c.Counter().Release(settledCost(s.Outgoing))
-		r.settledBacklog = slices.Delete(r.settledBacklog, 0, 1)
 	}
 }
 

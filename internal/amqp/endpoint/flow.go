@@ -103,7 +103,9 @@ func (l *Link) park() {
 	clear(s.queue[len(kept):])
 	s.queue = kept
 	l.parked = append(parked, l.parked...) // which came later
-	s.m.recheck = true
+	if len(s.queue) == 0 {
+		s.m.recheck = true
+	}
 }
 
 // forgetParked drops what is parked.

@@ -137,6 +137,17 @@ func (l *Link) Wait() bool {
 	return true
 }
 
+// WaitForWindow is Wait for the window of the session alone, and not for what the peer is
+// slow to read.
+func (l *Link) WaitForWindow() bool {
+	if !l.Attached() || len(l.session.queue) == 0 {
+		return false
+	}
+	l.waits = true
+	l.blockLink()
+	return true
+}
+
 // Granted returns how many deliveries may follow: on a link on which we receive what
 // the peer was granted, on one on which we send what it has granted.
 func (l *Link) Granted() uint32 {
