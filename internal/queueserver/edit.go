@@ -25,7 +25,7 @@ var ErrUnreadable = errors.New("queueserver: message body is unreadable")
 // editing is a settlement that writes properties into its messages, each of which
 // gets a new body. It goes through the tokens in order; at the first whose body is
 // not in memory it is parked, until that and those of the next few tokens were read.
-// After editBytes it is parked as well, and goes on in a later step.
+// After editBytes of work it is parked as well, and goes on in a later step.
 type editing struct {
 	o     *settling
 	queue *hostedQueue
@@ -39,9 +39,9 @@ type editing struct {
 
 // advance settles as many messages as it has the bodies of.
 func (e *editing) advance(s *Shard) {
-	o, hq, size := e.o, e.queue, 0
+	o, hq, size, worked := e.o, e.queue, 0, 0
 	for ; e.next < len(o.Tokens); e.next++ {
-		if size >= editBytes {
+		if worked >= editBytes {
 			s.collectEffects(hq)
 			e.pause(s, size)
 			return
@@ -62,6 +62,7 @@ func (e *editing) advance(s *Shard) {
 			o.refuse(e.next, err)
 			continue
 		}
+		worked += m.Size() + changeWork*len(o.Properties) // also if the result is refused
 		raw, err := bodies.Edit(m, o.Properties)
 		if err != nil {
 			o.refuse(e.next, err)
@@ -127,8 +128,13 @@ func (e *editing) refusal(s *Shard, t queue.Token) error {
 	return nil
 }
 
-// editBytes is about how much one step of such a settlement writes.
-const editBytes = 1 << 20
+const (
+	// editBytes is about how much one step of such a settlement writes, or reads and changes
+	// for nothing.
+	editBytes = 1 << 20
+	// changeWork is how many bytes are written in the time that a change of a few bytes takes.
+	changeWork = 64
+)
 
 // errNotRead says that a body has to be read first.
 var errNotRead = errors.New("queueserver: body is not in memory")

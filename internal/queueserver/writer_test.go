@@ -4,6 +4,7 @@ package queueserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -194,5 +196,61 @@ func TestSettlementWithPropertiesIsDoneInSteps(t *testing.T) {
 		if d, _ := hq.q.Lookup(seq); d.State != queue.Deferred {
 			t.Errorf("message %d is %v, want deferred", seq, d.State)
 		}
+	}
+}
+
+// A settlement whose messages would get too many properties writes nothing, and can be made
+// again and again. It takes as many steps as if it wrote them.
+func TestRefusedPropertiesTakeSteps(t *testing.T) {
+	r := newRig(t, Options{CacheBytes: 64 << 20})
+	id := r.define("orders", minute)
+	const n, properties = 40, 6000
+	named := func(first byte) (changes []message.Change, pairs []message.Pair) {
+		for i := range properties {
+			name := string([]byte{first, 'a' + byte(i%26), 'a' + byte(i/26%26), 'a' + byte(i/676)})
+			changes, pairs = append(changes, message.Change{Name: name}), append(pairs, message.Pair{Name: name})
+		}
+		return changes, pairs
+	}
+	_, has := named('a')
+	changes, _ := named('b')
+	for range n {
+		d := message.Draft{Application: has}
+		done := func(_ []queue.SeqNo, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if err := r.s.Send(&Send{Bodies: []*message.Message{d.Message()}, Copies: []Copy{{ID: id}}, Done: done}); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+	}
+	k := r.attach(id, Main, queue.TakeOptions{})
+	k.c.SetDeliveryLimit(n)
+	r.settle()
+	refused := 0
+	x := &Settle{ID: id, Disposition: Abandon, Properties: changes, Done: func(errs []error) {
+		for _, err := range errs {
+			if errors.Is(err, limits.ErrExceeded) {
+				refused++
+			}
+		}
+	}}
+	for _, d := range k.got {
+		x.Tokens = append(x.Tokens, d.Token)
+	}
+	if err := r.s.Settle(x); err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	for ; refused == 0 && steps < 1000; steps++ {
+		r.step()
+	}
+	if refused != n || len(k.got) != n {
+		t.Fatalf("%d of %d messages are refused", refused, len(k.got))
+	}
+	if steps < n/4 {
+		t.Errorf("%d settlements of %d properties are refused in %d steps", n, properties, steps)
 	}
 }

@@ -28,6 +28,7 @@ var wireScenes = []attack{
 	{"24.30_padded_batches", paddedBatches},
 	{"24.31_batches_of_empty_messages", batchesOfEmptyMessages},
 	{"24.30_batches_for_temporary_nodes", pinnedByTemporaryNode},
+	{"24.33_refused_edits", refusedEdits},
 }
 
 // rangesWithoutLogin has unauthenticated peers name ranges of deliveries that are not

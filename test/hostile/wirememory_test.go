@@ -5,6 +5,7 @@
 package hostile
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -108,4 +109,53 @@ func pinnedByTemporaryNode(s *scene) {
 	}
 	now, peak := s.resident()
 	s.Logf("the last: %v; %d MiB resident, at most %d MiB", err, now>>20, peak>>20)
+}
+
+// manyProperties is so many properties without a value, with names of four characters.
+func manyProperties(first byte, n int) (ps []codec.Value, pairs []message.Pair) {
+	for i := range n {
+		name := fmt.Sprintf("%c%c%c%c", first, 'a'+i%26, 'a'+i/26%26, 'a'+i/676)
+		ps = append(ps, codec.String(name), codec.Value{})
+		pairs = append(pairs, message.Pair{Name: name})
+	}
+	return ps, pairs
+}
+
+// refusedEdits has the holder of locks give messages back with more properties than they may
+// have: each is built and refused, and nothing is written.
+func refusedEdits(s *scene) {
+	const each, properties = 250, 8000
+	changes, _ := manyProperties('x', properties)
+	_, has := manyProperties('y', properties)
+	until := time.Now().Add(time.Duration(scale(8, 60)) * time.Second)
+	var asked atomic.Int64
+	together(4, 4, func(i int) {
+		queue := fmt.Sprint("24-edited-", i)
+		s.define(http.MethodPut, "/queues/"+queue, "{}")
+		s.Cleanup(func() { _, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/"+queue, nil) })
+		s.fill(queue, each, func(int) message.Draft { return message.Draft{Application: has} })
+		p := s.peer(listenKey)
+		tokens, err := p.within(patience).locked(10, queue, each)
+		if err != nil {
+			s.Error(err)
+			return
+		}
+		d, err := p.talk(queue+"/$management", 0)
+		for err == nil && time.Now().Before(until) {
+			var status int64
+			status, _, err = d.within(patience).operation("update-disposition",
+				codec.String("lock-tokens"), codec.Raw(codec.AppendUUIDArray(nil, tokens)),
+				codec.String("disposition-status"), codec.String("abandoned"),
+				codec.String("properties-to-modify"), codec.Map(changes...))
+			if status != 400 {
+				s.Errorf("status %d, %v", status, err)
+				return
+			}
+			asked.Add(1)
+		}
+		if err != nil {
+			s.Errorf("queue %d: %v", i, err)
+		}
+	})
+	s.Logf("%d requests", asked.Load())
 }
