@@ -103,10 +103,11 @@ type SendOptions struct {
 }
 
 const (
-	// messageCost is about what a message of a batch takes beside its bytes.
-	messageCost = 128
-	// copyCost is about what a copy takes: itself, and what is made of it in the shard.
-	copyCost = 288
+	// messageCost is what a message of a batch is charged with beside its bytes, and copyCost
+	// a copy: together as much as a message by itself. They take a third of that in memory,
+	// but each is work for the shard as well, behind which others wait.
+	messageCost = 256
+	copyCost    = 768
 )
 
 // takeCharge charges what the request takes beyond one message and its bytes.
