@@ -118,6 +118,17 @@ func (k *Call) Body() codec.Value { return k.body }
 // The bytes that fn keeps are charged as long as the reply waits.
 func (k *Call) OnLost(fn func(), keeps int64) { k.lost, k.held = fn, keeps }
 
+// Hold charges bytes that the request makes the connection keep until it is answered, and
+// reports whether there was memory for them. It is called in the connection's context, by
+// Operation.Begin.
+func (k *Call) Hold(n int64) bool {
+	if !k.c.mem.Take(n) {
+		return false
+	}
+	k.request.charge += n
+	return true
+}
+
 // BeginReply returns the beginning of a reply, to which the caller appends a body of at
 // most space bytes: a map. Bodies that are large are written so, because each value that
 // is made from others copies them.

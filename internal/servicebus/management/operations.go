@@ -102,6 +102,10 @@ func Operation(name string, b *broker.Broker, sessions Sessions) (azure.Operatio
 // propAssociatedLink names the receiver's link that a request is made for.
 const propAssociatedLink = names.AssociatedLink
 
+// heldCost is what a session takes that a request names by a token: its lock, in a list
+// that has grown.
+const heldCost = 48
+
 // fence finds the sessions or sources that the request is about, and refuses it if its
 // sender does not hold the session that it names.
 func (op *operation) fence(k *call, sessions Sessions) error {
@@ -110,6 +114,9 @@ func (op *operation) fence(k *call, sessions Sessions) error {
 		return k.poolSources()
 	case op.fenced == byToken:
 		k.held = sessions.HeldSessions(k.Entity())
+		if !k.Hold(heldCost * int64(len(k.held))) {
+			return azure.ErrNoMemory
+		}
 	case op.fenced == bySession && id != nil:
 		if err := limits.CheckText("session id", *id, limits.Name); err != nil {
 			return err
