@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
@@ -21,6 +22,10 @@ type Receiver struct {
 	lock  queue.SessionLock // of the session it was granted
 	until time.Time         // of the session lock when it was granted
 	take  queue.TakeOptions
+
+	mu sync.Mutex
+	// limit was posted last, and no drain since; nil if one was. Guarded by mu.
+	limit *queueserver.DeliveryLimit
 }
 
 // OpenReceiver attaches a receiver; it gets no message before SetDeliveryLimit. With
@@ -106,14 +111,27 @@ func (r *Receiver) SessionLock() queue.SessionLock { return r.lock }
 // SetDeliveryLimit allows the sink messages up to the total-th since the receiver was
 // opened. It counts every delivery to the sink, so a caller that has seen n of them and
 // has credit for c more sets n+c, whatever is still on its way.
+//
+// However often it is called, one limit at most is on its way to the shard between two
+// drains.
 func (r *Receiver) SetDeliveryLimit(total uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.limit != nil && r.limit.Change(total) {
+		return
+	}
 	// A shard that has stopped has notified the sink.
-	_ = r.n.Shard.SetDeliveryLimit(r.id, total)
+	r.limit, _ = r.n.Shard.PostDeliveryLimit(r.id, total)
 }
 
 // Drain delivers what is ready, up to the delivery limit, and then calls Drained; the
 // unused rest of the limit is canceled.
-func (r *Receiver) Drain() { _ = r.n.Shard.Drain(r.id) }
+func (r *Receiver) Drain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limit = nil // the next one comes behind the drain, and is not voided by it
+	_ = r.n.Shard.Drain(r.id)
+}
 
 // Settle settles messages of the receiver's queue. It never blocks and does not retain
 // tokens; done gets nil if every token was valid, else an error or nil for each. Without a

@@ -151,17 +151,49 @@ func (s *Shard) attach(hq *hostedQueue, sink Sink, a *Attachment) *consumer {
 // SetDeliveryLimit lets a consumer have messages up to the total-th since it was
 // attached.
 func (s *Shard) SetDeliveryLimit(id ConsumerID, total uint64) error {
-	return s.SubmitReserved(&deliveryLimit{s, id, total})
+	_, err := s.PostDeliveryLimit(id, total)
+	return err
 }
 
-type deliveryLimit struct {
-	s     *Shard
-	id    ConsumerID
-	total uint64
+// PostDeliveryLimit is SetDeliveryLimit for a caller that may change the limit while it is
+// on its way: a peer can change its mind more often than a shard can look.
+func (s *Shard) PostDeliveryLimit(id ConsumerID, total uint64) (*DeliveryLimit, error) {
+	o := &DeliveryLimit{s: s, id: id, total: total}
+	return o, s.SubmitReserved(o)
+}
+
+// DeliveryLimit is a limit on its way to the shard.
+type DeliveryLimit struct {
+	s  *Shard
+	id ConsumerID
+
+	mu      sync.Mutex
+	total   uint64 // guarded by mu
+	applied bool   // guarded by mu
+}
+
+// Change sets another limit in place of one that was not applied yet, and reports whether
+// that was so. It may be called from any goroutine.
+func (o *DeliveryLimit) Change(total uint64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.applied {
+		o.total = total
+	}
+	return !o.applied
+}
+
+// take returns the limit, which does not change any more.
+func (o *DeliveryLimit) take() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.applied = true
+	return o.total
 }
 
 // Apply implements [engine.Command].
-func (o *deliveryLimit) Apply(*engine.Tx) {
+func (o *DeliveryLimit) Apply(*engine.Tx) {
+	total := o.take()
 	s, c := o.s, o.s.consumers[o.id]
 	if c == nil {
 		return
@@ -172,15 +204,15 @@ func (o *deliveryLimit) Apply(*engine.Tx) {
 	switch {
 	case c.leaving:
 	case c.draining: // it waits for bodies, or for the next step
-		c.next = &o.total
+		c.next = &total
 	default:
-		c.limit, c.void = o.total, false
+		c.limit, c.void = total, false
 		s.touch(c.queue)
 	}
 }
 
 // Fail implements [engine.Command].
-func (o *deliveryLimit) Fail(error) {}
+func (o *DeliveryLimit) Fail(error) {}
 
 // Drain delivers to a consumer what there is, up to its limit, and then calls Drained of
 // its sink. The rest of its limit is void.

@@ -60,3 +60,32 @@ func TestConsumerIDsThatHaveEnded(t *testing.T) {
 		t.Errorf("%d consumers, waiters and sinks are left", n)
 	}
 }
+
+// A limit that is on its way can be changed, so that a peer that says again and again how
+// much it takes does not fill the mailbox.
+func TestDeliveryLimitChangesOnItsWay(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", minute)
+	r.sendMany(id, 10)
+	k := r.attach(id, Main, queue.TakeOptions{})
+	limit, err := r.s.PostDeliveryLimit(k.c.id, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, total := range []uint64{1, 5, 3} {
+		if !limit.Change(total) {
+			t.Fatalf("the limit cannot become %d before it is applied", total)
+		}
+	}
+	r.settle()
+	if len(k.got) != 3 {
+		t.Errorf("%d messages, want 3", len(k.got))
+	}
+	if limit.Change(10) {
+		t.Error("the limit was changed after it was applied")
+	}
+	r.settle()
+	if len(k.got) != 3 {
+		t.Errorf("%d messages after that, want 3", len(k.got))
+	}
+}

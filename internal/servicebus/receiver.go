@@ -61,6 +61,8 @@ type receiver struct {
 	typical int64
 	// drainFrom is handled when the peer's drain was passed on.
 	drainFrom uint64
+	draining  bool // a drain was passed on, and was not answered; there is one at most
+	changed   bool // the peer has changed its credit since
 	// handled counts what the broker delivered and we have dealt with; allowed
 	// is how many it may deliver in all. Both are counted from the beginning, so
 	// that what is on its way between us needs no thought.
@@ -225,6 +227,10 @@ func (r *receiver) Credit() {
 	}
 	r.sendBacklog()
 	r.takeHeld()
+	if r.draining {
+		r.changed = true
+		return
+	}
 	r.allow(from)
 	if r.link.Draining() {
 		r.drain(from)
@@ -232,7 +238,7 @@ func (r *receiver) Credit() {
 }
 
 func (r *receiver) drain(from brokerReceiver) {
-	r.drainFrom = r.handled
+	r.drainFrom, r.draining, r.changed = r.handled, true, false
 	from.Drain()
 }
 
@@ -240,6 +246,15 @@ func (r *receiver) drain(from brokerReceiver) {
 // more than one round brings, so it is asked again.
 func (r *receiver) drained() {
 	from := r.brokerReceiver()
+	r.draining = false
+	if r.changed && r.link.Attached() {
+		r.changed = false
+		r.allow(from)
+		if r.link.Draining() {
+			r.drain(from)
+		}
+		return
+	}
 	if r.handled > r.drainFrom && r.link.Draining() && r.link.Credit() > 0 {
 		r.allow(from)
 		r.drain(from)
@@ -391,6 +406,9 @@ func (r *receiver) allow(from brokerReceiver) {
 
 // topUp raises the limit before the broker has used up this one.
 func (r *receiver) topUp(from brokerReceiver) {
+	if r.draining {
+		return // what the drain leaves is void
+	}
 	if left, space := int64(r.allowed)-int64(r.handled), r.availableCredit(); left < space && left <= space/2 {
 		r.allow(from)
 	}
