@@ -60,13 +60,30 @@ func (s *Set) open(ctx context.Context, name string, set streamserver.Settings) 
 	if l.hub, err = streamserver.Open(ctx, seen, 0, set, opts); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	if records, losses := l.hub.Lost(); records > 0 {
-		s.log.Warn("a repair has dropped records of events", "file", root+"/"+name, "records", records)
-		for _, lost := range losses {
-			s.log.Warn("events are lost", "file", root+"/"+name, "partition", lost.Partition, "events", lost.Events)
+	s.warnOfLosses(name, l.hub)
+	return l, nil
+}
+
+// warnOfLosses logs what is missing because a repair has dropped records: which numbers.
+func (s *Set) warnOfLosses(name string, h *streamserver.Hub) {
+	records, losses := h.Lost()
+	if records == 0 {
+		return
+	}
+	file := root + "/" + name
+	s.log.Warn("a repair has dropped records of events", "file", file, "records", records)
+	for _, lost := range losses {
+		switch {
+		case lost.End == 0:
+			s.log.Warn("a partition is lost: it continues behind the numbers that its events can have had", "file", file, "partition", lost.Partition)
+		case lost.Unsure:
+			s.log.Warn("events may be lost at the end of a partition: their numbers are not used again", "file", file,
+				"partition", lost.Partition, "first", lost.First, "next", lost.End)
+		default:
+			s.log.Warn("events are lost", "file", file, "partition", lost.Partition,
+				"first", lost.First, "last", lost.End-1, "events", lost.End-lost.First)
 		}
 	}
-	return l, nil
 }
 
 // close closes a log that never ran.

@@ -390,7 +390,7 @@ func TestLostEventsAreLogged(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"dropped records", "events are lost", "partition=0 events=1"} {
+	for _, want := range []string{"dropped records", "events are lost", "partition=0 first=1 last=1 events=1"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("%q is not in\n%s", want, log.String())
 		}

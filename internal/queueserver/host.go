@@ -5,6 +5,7 @@ package queueserver
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/engine"
@@ -37,6 +38,7 @@ func (h *host) Replay(kind byte, in *machine.Reader, r *engine.Recovery) error {
 		for _, u := range s.newEntity(def).units {
 			r.Add(u)
 		}
+		h.certainAt = s.Engine.Losses().Records // its number was the next one
 	case kindRedefine:
 		if e == nil && !r.Partial() && !r.Damaged() {
 			return fmt.Errorf("%w: entity %d is not defined", journal.ErrCorrupt, id)
@@ -111,9 +113,16 @@ func (h *host) replaced(def Definition, r *engine.Recovery) bool {
 	return false
 }
 
+// lostEntities is more entities than can have been defined in records that are lost. Their
+// numbers are not used again: other shards may refer to them.
+const lostEntities = 1 << 16
+
 // Recovered implements [engine.Host].
 func (h *host) Recovered() error {
 	s := h.shard()
+	if s.Engine.Losses().Records > h.certainAt {
+		h.nextID += min(lostEntities, math.MaxUint32-h.nextID)
+	}
 	for _, e := range s.sorted() {
 		for _, hq := range e.parts {
 			s.touch(hq)

@@ -396,11 +396,47 @@ func (r *rig) compare(rec *storedRecord, want map[held]queue.State, hashes map[Q
 	}
 	for q, hash := range now {
 		was, ok := hashes[q]
-		if ok && was != hash && !(isUnit && of == q) && r.s.entities[q.Entity].Name != "timed" {
+		skipped := r.s.entities[q.Entity].parts[q.SubQueue].q.Last() >= 1<<32 // numbers that were not certain; holds has the rest
+		if ok && was != hash && !(isUnit && of == q) && r.s.entities[q.Entity].Name != "timed" && !skipped {
 			r.t.Errorf("queue %v of %s is not what it was", q, r.s.entities[q.Entity].Name)
 		}
 	}
 	return back
+}
+
+// lasts returns the highest number that each queue has given.
+func (r *rig) lasts() map[QueueID]queue.SeqNo {
+	all := map[QueueID]queue.SeqNo{}
+	for _, e := range r.s.sorted() {
+		for _, hq := range e.parts {
+			all[QueueID{e.ID, hq.part}] = hq.q.Last()
+		}
+	}
+	return all
+}
+
+// Whichever record is lost, no number of a message or of an entity is given again.
+func TestNumbersOfLostMessagesAreNotUsedAgain(t *testing.T) {
+	r := history(t, 3, 0)
+	recs := replayed(t, r.disk.CrashClone(0))
+	r.post(1, "behind the last of them", queue.Arrival{})
+	r.settle()
+	lasts, next := r.lasts(), r.s.nextID
+	disk := r.disk.CrashClone(0)
+	for _, rec := range recs {
+		o, err := r.reopen(without(t, disk, rec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for q, last := range o.lasts() {
+			if last < lasts[q] {
+				t.Errorf("without the %v: queue %v continues behind message %d, and there was %d", &rec, q, last, lasts[q])
+			}
+		}
+		if o.s.nextID < next {
+			t.Errorf("without the %v: entity %d is given again", &rec, o.s.nextID)
+		}
+	}
 }
 
 // survives works with a shard, and restarts it.

@@ -110,6 +110,8 @@ type Shard struct {
 
 	entities map[ID]*entity
 	nextID   ID
+	// certainAt is how many lost records a replay had met when a record showed nextID.
+	certainAt uint64
 
 	consumers      map[ConsumerID]*consumer      // attached to any queue
 	sessionWaiters map[ConsumerID]*sessionWaiter // of any queue

@@ -7,7 +7,8 @@
 // # Promise
 //
 //   - Events have dense numbers from 0 on, in the order in which their batches were
-//     appended. A number is never used twice.
+//     appended. A number is never used twice, whatever records are lost: then there is a
+//     gap, and where it is not known how many were given it is larger than can be.
 //   - The time of an event is that of its batch, in milliseconds, and never goes back.
 //   - A batch of an idempotent producer that comes again gets the number that it had.
 //   - An event is kept for its retention at least, unless the partition is too large.

@@ -72,6 +72,24 @@ func (p *Partition) TimeOf(seq SeqNo) int64 {
 	return 0
 }
 
+// EventsFrom returns how many events there are from a number on. Numbers that were left out
+// after a loss are none.
+func (p *Partition) EventsFrom(seq SeqNo) (n int64) {
+	seq = max(seq, p.First())
+	if n = int64(p.Behind() - seq); n < lostNumbers {
+		return max(n, 0)
+	}
+	n = 0
+	sealed := p.blocks.list()
+	for i := p.blocks.holding(seq); i < len(sealed); i++ {
+		n += int64(sealed[i].End - max(seq, sealed[i].First))
+	}
+	for i := Holding(p.open, seq); i < len(p.open); i++ {
+		n += int64(p.open[i].End() - max(seq, p.open[i].First))
+	}
+	return n
+}
+
 // BytesFrom returns about how many bytes of batches there are from an event on.
 func (p *Partition) BytesFrom(seq SeqNo) (n uint64) {
 	for i := Holding(p.open, seq); i < len(p.open); i++ {

@@ -68,6 +68,18 @@ func (p *Partition) First() SeqNo {
 // Next returns the number of the next event.
 func (p *Partition) Next() SeqNo { return p.next }
 
+// Behind returns the number behind the newest event that is kept; Next if there is none.
+// They differ if a repair has lost what came behind it.
+func (p *Partition) Behind() SeqNo {
+	switch n := len(p.open); {
+	case n > 0:
+		return p.open[n-1].End()
+	case p.blocks.len() > 0:
+		return p.lastBlock().End
+	}
+	return p.next
+}
+
 // Bytes returns the size of the batches that are kept.
 func (p *Partition) Bytes() uint64 { return p.bytes }
 

@@ -58,6 +58,7 @@ func (p *Partition) replay(kind byte, r *machine.Reader, out *machine.Effects) e
 		if p.next > 0 && !p.restore.on {
 			return fmt.Errorf("%w: created twice", errCorrupt)
 		}
+		p.restore.uncertain = p.restore.uncertain && p.next > 0 // it has given none
 	case kindAppend:
 		return p.replayAppend(readBatch(r), nil, r, out)
 	case kindAppendBy:
@@ -91,6 +92,7 @@ func (p *Partition) replayAppend(b Batch, by *Producer, r *machine.Reader, out *
 		}
 		b.At = max(b.At, p.last)
 	}
+	p.restore.uncertain = false // no other was given before it
 	if by != nil {
 		p.producers.note(*by, b.Count, b.First)
 	}
@@ -192,6 +194,7 @@ func (p *Partition) replayState(r *machine.Reader, out *machine.Effects) error {
 		return err
 	}
 	first, next, last := readSeq(r), readSeq(r), readMillis(r)
+	p.restore.uncertain = false // it has the number of the next event
 	if known {
 		p.atLeast(next)
 		r.Take(uint64(r.Len()))
@@ -202,7 +205,7 @@ func (p *Partition) replayState(r *machine.Reader, out *machine.Effects) error {
 	if r.Bad() {
 		return nil
 	}
-	p.restore.loading, p.restore.missing = false, 0
+	p.restore.loading, p.restore.missing, p.restore.gaps = false, 0, nil
 	p.forgetOpen(out)
 	p.trim(first, out)
 	for _, b := range open {

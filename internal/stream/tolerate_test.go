@@ -15,13 +15,12 @@ import (
 type written struct {
 	recs    [][]byte
 	batches map[int]Batch // by record
-	next    map[int]SeqNo // that the end of a snapshot says, by record
 	live    *Partition
 }
 
 // write makes a random history without retention, with a snapshot in it.
 func write(rnd *rand.Rand) *written {
-	w := &written{batches: map[int]Batch{}, next: map[int]SeqNo{}, live: New()}
+	w := &written{batches: map[int]Batch{}, live: New()}
 	var out machine.Effects
 	w.live.Create(&out)
 	place, snap := uint64(1), machine.Snapshot(nil)
@@ -39,7 +38,6 @@ func write(rnd *rand.Rand) *written {
 			}
 			if snap.Step(&machine.Budget{Items: 2, Bytes: 1000}, nil, &out) {
 				snap = nil
-				w.next[len(w.recs)+out.Count()-1] = w.live.Next()
 			}
 		default:
 			a := Arrival{Body: body(10), Count: 1 + uint32(rnd.IntN(5))}
@@ -54,8 +52,8 @@ func write(rnd *rand.Rand) *written {
 	return w
 }
 
-// Whatever is lost of a history, the rest is there, and no number is used again as far as
-// any later record tells.
+// Whatever is lost of a history, the rest is there, and no number is used again, also if it
+// was the end that is lost.
 func TestHistoriesWithLosses(t *testing.T) {
 	for seed := range uint64(400) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -64,7 +62,6 @@ func TestHistoriesWithLosses(t *testing.T) {
 		to := min(len(w.recs), from+1+rnd.IntN(6))
 		p := New()
 		var out machine.Effects
-		var last SeqNo
 		for i, rec := range w.recs {
 			switch {
 			case i == from:
@@ -76,17 +73,13 @@ func TestHistoriesWithLosses(t *testing.T) {
 			if err := p.Replay(rec, &out); err != nil {
 				t.Fatalf("seed %d, without %d to %d: record %d: %v", seed, from, to-1, i, err)
 			}
-			if b, ok := w.batches[i]; ok {
-				last = b.End()
-			}
-			last = max(last, w.next[i])
 		}
 		p.EndReplay()
 		if err := p.Check(); err != nil || !p.Restored() {
 			t.Fatalf("seed %d: restored %t, %v", seed, p.Restored(), err)
 		}
-		if p.Next() < last {
-			t.Fatalf("seed %d: the next event is %d, and there was %d", seed, p.Next(), last)
+		if p.Next() < w.live.Next() {
+			t.Fatalf("seed %d, without %d to %d: the next event is %d, and there was %d", seed, from, to-1, p.Next(), w.live.Next()-1)
 		}
 		missing := SeqNo(0)
 		for i, b := range w.batches {
@@ -102,8 +95,12 @@ func TestHistoriesWithLosses(t *testing.T) {
 				t.Fatalf("seed %d, without %d to %d: event %d of record %d is not there", seed, from, to-1, b.First, i)
 			}
 		}
-		if got := p.Missing(); SeqNo(got) < missing {
-			t.Errorf("seed %d: %d events are missing, it says %d", seed, missing, got)
+		numbers := SeqNo(0)
+		for _, gap := range p.Gaps() {
+			numbers += gap.End - gap.First
+		}
+		if numbers < missing {
+			t.Errorf("seed %d: %d events are missing, the gaps are %v", seed, missing, p.Gaps())
 		}
 		again(t, p)
 	}
@@ -133,8 +130,82 @@ func TestASnapshotWithoutItsEnd(t *testing.T) {
 		}
 	}
 	q.Lost()
-	if q.EndReplay(); q.First() != 0 || q.blocks.len() != 3 || q.Next() != 60 || q.Missing() != 20 {
+	if q.EndReplay(); q.First() != 0 || q.blocks.len() != 3 || q.Behind() != 60 || q.Next() != 60+lostNumbers || q.Missing() != 20 {
 		t.Errorf("events %d to %d, %d blocks, %d missing", q.First(), q.Next(), q.blocks.len(), q.Missing())
+	}
+}
+
+// What was lost at the end had numbers, and gave ids to producers, that nothing shows. None is
+// given again, in this life or a later one, and events are counted without those numbers.
+func TestNumbersOfALostEndAreNotUsedAgain(t *testing.T) {
+	var out machine.Effects
+	p := New()
+	p.Create(&out)
+	at := uint64(1)
+	add := func(p *Partition, out *machine.Effects, n uint32) SeqNo {
+		at += 100
+		if p.MustSeal(10) {
+			p.Seal(machine.Ref{At: at, Size: 10}, out)
+			at += 100
+		}
+		return p.Append(epochStart, Arrival{Body: machine.Ref{At: at, Size: 10}, Count: n}, out)
+	}
+	add(p, &out, 3)
+	if _, err := p.OpenProducer(Producer{ID: -1}, &out); err != nil {
+		t.Fatal(err)
+	}
+	log := slices.Clone(out.Records())
+	replay := func() *Partition {
+		q := New()
+		for i, rec := range log {
+			if err := q.Replay(slices.Clone(rec), new(machine.Effects)); err != nil {
+				t.Fatalf("record %d: %v", i, err)
+			}
+			if i == 2 {
+				q.Lost() // and nobody knows what
+			}
+		}
+		q.EndReplay()
+		return q
+	}
+	q := replay()
+	if got, want := q.Gaps(), (Gap{3, 3 + lostNumbers, true}); len(got) != 1 || got[0] != want || q.Behind() != 3 {
+		t.Fatalf("gaps %v, the last event is %d", got, q.Behind()-1)
+	}
+	if again := replay(); again.Next() != q.Next() {
+		t.Errorf("the next start continues with event %d, this one with %d", again.Next(), q.Next())
+	}
+	var more machine.Effects
+	if made, err := q.OpenProducer(Producer{ID: -1}, &more); err != nil || made.ID <= lostProducers {
+		t.Errorf("the next producer is %d, %v", made.ID, err)
+	}
+	if first := add(q, &more, 4); first != 3+lostNumbers {
+		t.Errorf("the next event is %d", first)
+	}
+	if n := q.EventsFrom(1); n != 2+4 {
+		t.Errorf("%d events from event 1 on", n)
+	}
+	log = append(log, more.Records()...)
+	if again := replay(); again.Next() != q.Next() || again.Check() != nil || again.EventsFrom(0) != 7 {
+		t.Errorf("a later start continues with event %d, want %d", again.Next(), q.Next())
+	}
+}
+
+// A partition that is lost as a whole, and made anew, does not begin with event 0 again.
+func TestALostPartitionBeginsBehindItsNumbers(t *testing.T) {
+	var out machine.Effects
+	p := New()
+	p.Create(&out)
+	p.Skip(&out)
+	p.Append(epochStart, Arrival{Body: machine.Ref{At: 5, Size: 5}, Count: 2}, &out)
+	q := New()
+	for _, rec := range out.Records() {
+		if err := q.Replay(rec, new(machine.Effects)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if q.Next() != lostNumbers+2 || q.Next() != p.Next() || q.Check() != nil {
+		t.Errorf("the next event is %d, want %d", q.Next(), p.Next())
 	}
 }
 

@@ -108,7 +108,8 @@ func (a *appending) store(h *Hub) error {
 	}
 	h.tx.WriteAs(p.unit)
 	a.first = p.m.Append(h.tx.Now(), stream.Arrival{Body: body, Count: uint32(a.Count), Producer: a.Producer}, &h.eff)
-	p.arrived += uint64(len(a.Raw))
+	p.arrived.events += uint64(a.Count)
+	p.arrived.bytes += uint64(len(a.Raw))
 	h.changed(p)
 	h.touch(p)
 	return nil

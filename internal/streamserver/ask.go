@@ -141,8 +141,8 @@ func (r *Reader) find() bool {
 // it.
 func (h *Hub) advance(e end) {
 	p := e.p
-	p.in.add(h.tx.Now(), uint64(e.seq-p.end), e.arrived-p.in.bytes)
-	p.end, p.endAt = e.seq, e.at
+	p.in.add(h.tx.Now(), e.arrived.events-p.in.events, e.arrived.bytes-p.in.bytes)
+	p.end, p.endAt, p.given = e.seq, e.at, max(p.given, e.seq)
 	waiting := p.waiting
 	n := 0
 	for _, r := range waiting {

@@ -103,11 +103,10 @@ func (p *partition) groupPartition(now time.Time, x group.PartitionInfo, there b
 		i.CheckpointAge = max(0, now.Sub(c.At))
 	}
 	next := max(done+1, p.m.First(), 0)
-	if i.LagEvents = int64(p.m.Next() - next); i.LagEvents > 0 {
+	if i.LagEvents = p.m.EventsFrom(next); i.LagEvents > 0 {
 		i.LagBytes = p.m.BytesFrom(next)
 		i.LagTime = max(0, now.Sub(time.UnixMilli(p.m.TimeOf(next))))
 		i.Stuck = there && now.Sub(x.Moved) >= stuckAfter && i.LagTime >= stuckAfter
 	}
-	i.LagEvents = max(i.LagEvents, 0)
 	return i
 }

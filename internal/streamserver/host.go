@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/stream"
 )
 
 // The kinds of record that are the host's. They are on disk and never change. 3 to 10 are
@@ -100,17 +101,24 @@ func (h *host) ReplayMissing(unit uint64, r *engine.Recovery) {
 // Recovered implements [engine.Host].
 func (h *host) Recovered() error {
 	h.missing = len(h.partitions) < h.set.Partitions
-	for _, p := range h.partitions {
-		if p == nil {
+	h.set.Partitions = max(h.set.Partitions, len(h.partitions))
+	if h.hub().Losses().Records > 0 {
+		h.lostBelow = h.set.Partitions
+	}
+	for n := range max(len(h.partitions), h.lostBelow) {
+		if n >= len(h.partitions) || h.partitions[n] == nil {
 			h.missing = true
+			if n < h.lostBelow {
+				h.lost = append(h.lost, Loss{Partition: n, Gap: stream.Gap{Unsure: true}})
+			}
 			continue
 		}
-		p.end, p.endAt = p.m.Next(), millis(p.m.Latest())
-		if n := p.m.Missing(); n > 0 {
-			h.lost = append(h.lost, Loss{p.number, int64(n)})
+		p := h.partitions[n]
+		p.end, p.endAt, p.given = p.m.Behind(), millis(p.m.Latest()), p.m.Next()
+		for _, gap := range p.m.Gaps() {
+			h.lost = append(h.lost, Loss{n, gap})
 		}
 	}
-	h.set.Partitions = max(h.set.Partitions, len(h.partitions))
 	h.hub().chargeGroups()
 	return nil
 }
@@ -187,7 +195,7 @@ func (h *host) Commit() {}
 func (h *host) Appended(at journal.Position) {
 	for i, p := range h.touched {
 		p.touched = false
-		h.ends.Hold(h.tx, at, end{p, p.m.Next(), millis(p.m.Latest()), p.arrived})
+		h.ends.Hold(h.tx, at, end{p, p.m.Behind(), millis(p.m.Latest()), p.arrived})
 		h.touched[i] = nil
 	}
 	h.touched = h.touched[:0]

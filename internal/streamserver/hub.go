@@ -92,6 +92,9 @@ type Hub struct {
 	groups     *coordinator // nil while nobody has needed it
 
 	lost []Loss // set by Open
+	// lostBelow is how many partitions there may have been before a repair; zero if it has
+	// dropped nothing. Those that are not there begin behind the numbers that they had.
+	lostBelow int
 
 	storing  storing
 	fullTick time.Time // when expired events were last looked for on a full disk
@@ -119,11 +122,12 @@ func Open(ctx context.Context, j journal.Journal, shard journal.Shard, set Setti
 	return h, nil
 }
 
-// Loss says that events of a partition are lost: a repair of the journal has dropped the
-// records of them.
+// Loss says which events of a partition are lost: a repair of the journal has dropped the
+// records of them. If it is not known how many there were, more numbers are left out than
+// there can have been; a partition that is lost as a whole has an empty gap.
 type Loss struct {
 	Partition int
-	Events    int64 // about so many
+	stream.Gap
 }
 
 // Lost returns what was lost when the hub was opened, and how many records a repair had

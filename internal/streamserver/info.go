@@ -66,14 +66,14 @@ func (h *Hub) Info(ctx context.Context) ([]PartitionInfo, error) {
 func (p *partition) info(now time.Time) PartitionInfo {
 	i := PartitionInfo{
 		Partition: p.number,
-		First:     p.m.First(), Last: p.m.Next() - 1,
+		First:     p.m.First(), Last: p.m.Behind() - 1,
 		LastTime: p.m.Latest(),
 		Bytes:    p.m.Bytes(),
 		In:       p.in.flow(now), Out: p.out.flow(now),
 	}
 	for _, r := range p.readers() {
 		x := ReaderInfo{Group: r.opts.Group, Name: r.opts.Name, Epoch: r.opts.Epoch, Next: max(r.seen, i.First), Since: r.sinceAt}
-		if x.LagEvents = int64(i.Last + 1 - x.Next); x.LagEvents > 0 {
+		if x.LagEvents = p.m.EventsFrom(x.Next); x.LagEvents > 0 {
 			x.LagBytes = p.m.BytesFrom(x.Next)
 			x.LagTime = max(0, now.Sub(time.UnixMilli(p.m.TimeOf(x.Next))))
 		}

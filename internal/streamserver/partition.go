@@ -15,7 +15,8 @@ type partition struct {
 
 	end     stream.SeqNo // behind the last event that is durable
 	endAt   int64        // its time, in milliseconds; 0 is none
-	arrived uint64       // bytes of batches, durable or not
+	given   stream.SeqNo // numbers below it may have been given: more than end after a loss
+	arrived flow         // batches, durable or not
 	touched bool         // on Hub.touched
 	in, out meter
 
@@ -28,8 +29,11 @@ type end struct {
 	p       *partition
 	seq     stream.SeqNo
 	at      int64
-	arrived uint64
+	arrived flow
 }
+
+// flow is how many events have come, and of how many bytes.
+type flow struct{ events, bytes uint64 }
 
 // firstUnit is the unit of partition 0. Those before it are kept for machines of the hub
 // itself. It is on disk and never changes.
@@ -61,7 +65,7 @@ func (h *Hub) addPartitions() {
 		return
 	}
 	h.missing = false
-	there := len(h.partitions) // of which some may be lost, but none is when this returns
+	there := max(len(h.partitions), h.lostBelow) // of which some may be lost, but none is when this returns
 	for n := range max(h.set.Partitions, there) {
 		if n < len(h.partitions) && h.partitions[n] != nil {
 			continue
@@ -73,6 +77,11 @@ func (h *Hub) addPartitions() {
 		h.tx.Add(p.unit)
 		h.tx.WriteAs(p.unit)
 		p.m.Create(&h.eff)
+		if n < h.lostBelow {
+			p.m.Skip(&h.eff) // it may have had events
+			p.given = p.m.Next()
+			p.end = p.given
+		}
 		h.changed(p)
 		h.tx.MustCommit()
 		if n < there {

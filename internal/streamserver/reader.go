@@ -96,8 +96,8 @@ func (r *Reader) open(tx *engine.Tx) error {
 		return err
 	}
 	from, since := p.m.Begin(r.opts.From, p.end)
-	if from > max(p.end, p.m.First()) {
-		return &PositionError{Asked: from, Last: p.end - 1}
+	if from > max(p.given, p.m.First()) {
+		return &PositionError{Asked: from, Last: p.given - 1}
 	}
 	if g := p.groups[r.opts.Group]; g != nil {
 		if err := g.admit(r); err != nil {

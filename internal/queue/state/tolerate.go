@@ -23,6 +23,11 @@ type tolerance struct {
 	missing   int
 }
 
+// lostNumbers is more messages than can have come in records that are lost: of that number they
+// would take a quarter of a terabyte. So many numbers are left out where it is not known how
+// many were given.
+const lostNumbers = 1 << 32
+
 // Tolerate implements [machine.Tolerant].
 func (q *Core) Tolerate() { q.restore.tolerance.on = true }
 
@@ -32,10 +37,23 @@ func (q *Core) Lost() { q.restore.tolerance.on, q.restore.tolerance.uncertain = 
 // Missing implements [machine.Tolerant].
 func (q *Core) Missing() int { return q.restore.tolerance.missing }
 
-// EndReplay implements [machine.Tolerant].
+// EndReplay implements [machine.Tolerant]. Where numbers may have been given that no record
+// shows, as those of the end of the log are lost, they are left out: with the number of a
+// message that is lost, somebody could cancel or fetch another one.
 func (q *Core) EndReplay() {
-	if q.restore.tolerance.on {
+	t := &q.restore.tolerance
+	if t.on {
 		q.endSnapshot()
+	}
+	if t.uncertain {
+		q.Index.Entries.Last = min(q.Index.Entries.Last+lostNumbers, entries.Never-1)
+	}
+}
+
+// lacks notes that so many messages are missing. Numbers that were left out are none.
+func (t *tolerance) lacks(n entries.SeqNo) {
+	if n < lostNumbers {
+		t.missing += int(n)
 	}
 }
 
@@ -76,7 +94,7 @@ func (q *Core) numberedFrom(first entries.SeqNo) error {
 	if t.unbounded {
 		t.unbounded, q.restore.high = false, first-1 // the first one since the header
 	} else if first > last+1 {
-		t.missing += int(first - last - 1)
+		t.lacks(first - last - 1)
 	}
 	t.uncertain = false
 	return nil
@@ -110,7 +128,7 @@ func (q *Core) headerWithin(last entries.SeqNo) {
 	}
 	q.endSnapshot() // its end is missing
 	if last > q.Index.Entries.Last {
-		t.missing += int(last - q.Index.Entries.Last)
+		t.lacks(last - q.Index.Entries.Last)
 		q.Index.Entries.Last = last
 	}
 	t.uncertain = false

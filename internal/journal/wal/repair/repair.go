@@ -153,8 +153,19 @@ func (r *repairer) clearEnd() error {
 	}
 	if r.last < 0 || r.manifest.Version > 1 || reason != format.ErrMissNext { // version 1 did not promise it
 		r.drop(Dropped{File: s.Name, Reason: reason})
+		if err := markLost(s, format.HeaderSize, r.nextRecord()); err != nil {
+			return errors.Join(err, s.File.Close())
+		}
 	}
 	return s.File.Close()
+}
+
+// nextRecord returns the number of the record behind the last batch.
+func (r *repairer) nextRecord() uint64 {
+	if r.last < 0 {
+		return 1
+	}
+	return r.segments[r.last].next
 }
 
 // nextKnown returns the number with which the first segment behind i that has
@@ -198,19 +209,7 @@ func (r *repairer) forgetSegments() {
 
 // settle writes a manifest that asks for no more than there is.
 func (r *repairer) settle() error {
-	for _, s := range r.segments {
-		if s.seg != nil {
-			if err := s.seg.File.Close(); err != nil {
-				return err
-			}
-		}
-	}
-	r.segments, r.last = nil, -1
-	var err error
-	if r.files, err = store.List(r.fs); err != nil {
-		return err
-	}
-	if err := r.scanAll(); err != nil {
+	if err := r.scanAgain(); err != nil {
 		return err
 	}
 	from, _ := r.manifest.Needs()
@@ -219,7 +218,11 @@ func (r *repairer) settle() error {
 		s := r.segments[r.last]
 		end = s.seg.Position(s.end)
 	}
-	if end < r.manifest.Synced {
+	shorter := end < r.manifest.Synced
+	if shorter {
+		if err := r.markEnd(); err != nil {
+			return err
+		}
 		r.drop(Dropped{File: store.SegmentName(r.manifest.Segment(end)), Offset: uint64(end) % r.manifest.SegmentSize,
 			Reason: errors.New("the end of the log is lost")})
 	}
@@ -230,8 +233,29 @@ func (r *repairer) settle() error {
 	if err := r.writeManifest(); err != nil {
 		return err
 	}
-	_, err = r.report()
+	if shorter { // by now it needs other segments, and has a mark at its end
+		if err := r.scanAgain(); err != nil {
+			return err
+		}
+	}
+	_, err := r.report()
 	return err
+}
+
+// scanAgain reads what is there now.
+func (r *repairer) scanAgain() (err error) {
+	for _, s := range r.segments {
+		if s.seg != nil {
+			if err := s.seg.File.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	r.segments, r.last = nil, -1
+	if r.files, err = store.List(r.fs); err != nil {
+		return err
+	}
+	return r.scanAll()
 }
 
 // writeManifest replaces both files of the manifest.
