@@ -42,23 +42,14 @@ func Open(ctx context.Context, j journal.Journal, numbers []journal.Shard, opts 
 			return nil, fmt.Errorf("replay shard %d: %w", e.claim.Shard, err)
 		}
 		// The wall clock may have been set back since the last life.
-		opts.Clock.AtLeast(e.latest())
+		for _, u := range e.units { // each by itself: one that a wrong clock has written is not followed
+			opts.Clock.AtLeast(u.Machine.Latest())
+		}
 		known := j.Status(e.claim)
 		e.mail.report(journal.Status{Lease: known.Lease, Err: known.Err}) // the rest is news of the next commit
 		j.Watch(e.claim, e.mail.report)
 	}
 	return engines, nil
-}
-
-// latest returns the latest time at which anything was stored.
-func (e *Engine) latest() time.Time {
-	var at time.Time
-	for _, u := range e.units {
-		if t := u.Machine.Latest(); t.After(at) {
-			at = t
-		}
-	}
-	return at
 }
 
 func newEngine(ctx context.Context, j journal.Journal, claim journal.Claim, opts Options, host func(*Engine, *Tx) Host) *Engine {

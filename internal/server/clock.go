@@ -14,6 +14,9 @@ const (
 	lookAtClock = time.Second
 	// tellBehind is how far the wall clock has to be behind for the log to say so.
 	tellBehind = time.Second
+	// tellRestart is how far it has to be behind for a restart to help: a new process follows
+	// stored times up to a day ahead of the wall clock, and not beyond.
+	tellRestart = 24 * time.Hour
 )
 
 // watchClock looks at the clock every second, so that it soon notices when the wall
@@ -55,6 +58,10 @@ func (w *clockWatch) look(st clock.State) {
 		w.stepped()
 	}
 	switch behind := -st.Off; {
+	case !w.off && behind >= tellRestart:
+		w.off = true
+		w.log.Error("the wall clock is far behind the broker's time, which followed it when it was ahead: restart the broker, which then begins with the wall clock",
+			"behind", behind.Round(time.Millisecond))
 	case !w.off && behind >= tellBehind:
 		w.off = true
 		w.log.Warn("the wall clock was set back: the broker's time runs slower by a tenth until they agree, and scheduled messages come early meanwhile",

@@ -46,7 +46,7 @@ func readBatches(r *machine.Reader, dst []Batch) []Batch {
 		var b Batch
 		b.First = last.End() + SeqNo(r.UpTo(uint64(maxSeq-last.End())))
 		b.Count = uint32(r.UpTo(uint64(min(maxSeq-b.First, math.MaxUint32))))
-		b.At = last.At + int64(r.UpTo(uint64(math.MaxInt64-last.At)))
+		b.At = readSince(r, last.At)
 		b.Body.At = last.Body.At + r.UpTo(math.MaxUint64-last.Body.At)
 		b.Body.Size = r.Uint32()
 		if b.Count == 0 || b.Body.At == 0 {

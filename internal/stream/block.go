@@ -57,7 +57,7 @@ func blockOf(batches []Batch, index machine.Ref) Block {
 
 // follows reports whether the block can be behind another.
 func (b *Block) follows(last Block) bool {
-	return b.First >= last.End && b.From >= last.To && b.Bodies.At > last.Bodies.At
+	return b.First >= last.End && b.Bodies.At > last.Bodies.At
 }
 
 // bytes is what the block counts toward the size of its partition.
@@ -68,16 +68,32 @@ func (b *Block) bytes() uint64 { return uint64(b.Bodies.Size) }
 type blocks struct {
 	all  []Block
 	head int // those before it are gone
+	back int // how often times go back, within the others and between them
 }
 
 func (b *blocks) list() []Block { return b.all[b.head:] }
 
 func (b *blocks) len() int { return len(b.all) - b.head }
 
-func (b *blocks) push(x Block) { b.all = append(b.all, x) }
+func (b *blocks) push(x Block) {
+	if n := len(b.all); n > b.head && x.From < b.all[n-1].To {
+		b.back++
+	}
+	if x.To < x.From {
+		b.back++
+	}
+	b.all = append(b.all, x)
+}
 
 // drop removes the oldest one.
 func (b *blocks) drop() {
+	old := &b.all[b.head]
+	if n := b.head + 1; n < len(b.all) && b.all[n].From < old.To {
+		b.back--
+	}
+	if old.To < old.From {
+		b.back--
+	}
 	if b.head++; b.head >= 64 && b.head > len(b.all)/2 {
 		b.all = append(b.all[:0], b.all[b.head:]...)
 		b.head = 0
@@ -98,6 +114,13 @@ func (b *blocks) holding(seq SeqNo) int {
 // since returns the first block with a batch of that time or later; len if there is
 // none.
 func (b *blocks) since(ms int64) int {
+	if b.back > 0 { // rare: a clock was wrong
+		i := slices.IndexFunc(b.list(), func(x Block) bool { return max(x.From, x.To) >= ms })
+		if i < 0 {
+			return b.len()
+		}
+		return i
+	}
 	i, _ := slices.BinarySearchFunc(b.list(), ms, func(x Block, ms int64) int {
 		if x.To < ms {
 			return -1

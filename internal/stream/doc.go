@@ -9,7 +9,8 @@
 //   - Events have dense numbers from 0 on, in the order in which their batches were
 //     appended. A number is never used twice, whatever records are lost: then there is a
 //     gap, and where it is not known how many were given it is larger than can be.
-//   - The time of an event is that of its batch, in milliseconds, and never goes back.
+//   - The time of an event is that of its batch, in milliseconds. It is at most a minute ahead
+//     of the clock: so times go back only if the clock does, by more than that.
 //   - A batch of an idempotent producer that comes again gets the number that it had.
 //   - An event is kept for its retention at least, unless the partition is too large.
 //
@@ -35,7 +36,8 @@
 // The oldest are dropped: sealed blocks as a whole, when their newest batch has expired, and
 // of the open block batch by batch. An open block is no older than the retention, so an event
 // lives at most about twice as long as it must. What was dropped is a record; the retention
-// itself is not part of the state.
+// itself is not part of the state. Events that are of the future, since they were stored while the
+// clock was wrong, go with the first one behind them whose time can be right: see type doubt.
 //
 // # Snapshot
 //
@@ -44,7 +46,7 @@
 //
 // # Invariants
 //
-//  1. Blocks and open batches ascend in numbers, times and places, up to the end.
+//  1. Blocks and open batches ascend in numbers and places, up to the end.
 //  2. The counts of bytes are the sums over them.
 //  3. At most maxProducers producers are remembered.
 //
@@ -57,6 +59,7 @@
 //
 //	partition.go, retain.go, producer.go  commands
 //	block.go, batches.go                  blocks, their index
+//	clock.go                              times of a clock that was wrong
 //	find.go, start.go                     where a reader begins and goes on
 //	record.go, snapshot.go, replay.go     records; docs/format/hub-records.md draws them
 //	tolerate.go                           a history of which records are missing

@@ -29,12 +29,12 @@ func (p *Partition) Refs(from machine.Cursor, b *machine.Budget, fn func(machine
 // Check implements [machine.Machine]. The numbers are those of the invariants in doc.go.
 func (p *Partition) Check() error {
 	var bytes, open uint64
-	end, at, body := SeqNo(0), int64(0), uint64(0)
+	end, body := SeqNo(0), uint64(0)
 	follows := func(what string, first, behind SeqNo, from, to int64, place uint64) error {
-		if first < end || behind <= first || from < at || to < from || place <= body {
+		if first < end || behind <= first || from < 0 || to < 0 || place <= body {
 			return fmt.Errorf("invariant 1: %s of the events %d to %d does not follow event %d", what, first, behind-1, end-1)
 		}
-		end, at, body = behind, to, place
+		end, body = behind, place
 		return nil
 	}
 	sealed := p.blocks.list()
@@ -53,8 +53,8 @@ func (p *Partition) Check() error {
 		open += uint64(b.Body.Size)
 	}
 	switch {
-	case end > p.next || at > p.last:
-		return fmt.Errorf("invariant 1: event %d of time %d behind the end, which is %d, %d", end-1, at, p.next, p.last)
+	case end > p.next:
+		return fmt.Errorf("invariant 1: event %d behind the end, which is %d", end-1, p.next)
 	case bytes+open != p.bytes || open != p.openBytes:
 		return fmt.Errorf("invariant 2: counts %d bytes, %d of them open, found %d and %d", p.bytes, p.openBytes, bytes+open, open)
 	case len(p.producers.list) > maxProducers:

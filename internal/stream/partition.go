@@ -29,7 +29,7 @@ type Retention struct {
 // Partition is the state of one partition. It is a [machine.Machine].
 type Partition struct {
 	next  SeqNo  // number of the next event
-	last  int64  // time of the newest event that there ever was, in milliseconds; 0 is none
+	last  int64  // time of the newest event, in milliseconds; 0 is that there was none
 	bytes uint64 // of the bodies that are kept
 
 	blocks    blocks  // sealed
@@ -38,6 +38,7 @@ type Partition struct {
 	producers producers
 
 	retain  Retention
+	doubt   doubt
 	restore restore
 }
 
@@ -106,12 +107,12 @@ func (p *Partition) Admit(by Producer, count uint32) (first SeqNo, again bool, e
 }
 
 // MustSeal reports whether the open block has to be sealed before a body of that size is
-// appended.
-func (p *Partition) MustSeal(size uint32) bool {
+// appended. Times within a block ascend.
+func (p *Partition) MustSeal(now time.Time, size uint32) bool {
 	if len(p.open) == 0 {
 		return false
 	}
-	return len(p.open) >= maxBatches || p.openBytes >= p.blockBytes() ||
+	return p.stamp(now) < p.last || len(p.open) >= maxBatches || p.openBytes >= p.blockBytes() ||
 		p.openBytes+uint64(size) > 1<<31 || p.next-p.open[0].First >= maxBlockEvents
 }
 
@@ -173,7 +174,7 @@ func (p *Partition) seal(b Block, n int, out *machine.Effects) {
 // segment of the open block, and MustSeal false. What the batch makes superfluous by its
 // size is dropped.
 func (p *Partition) Append(now time.Time, a Arrival, out *machine.Effects) SeqNo {
-	b := Batch{First: p.next, At: max(p.last, now.UnixMilli(), 1), Body: a.Body, Count: a.Count}
+	b := Batch{First: p.next, At: p.stamp(now), Body: a.Body, Count: a.Count}
 	if a.Producer == nil {
 		out.Begin(kindAppend)
 		writeBatch(out, &b)

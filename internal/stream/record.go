@@ -35,6 +35,16 @@ func readSeq(r *machine.Reader) SeqNo { return SeqNo(r.UpTo(uint64(maxSeq))) }
 
 func readMillis(r *machine.Reader) int64 { return int64(r.UpTo(math.MaxInt64)) }
 
+// readSince reads a time that is written as its difference to another, modulo 2⁶⁴: it may be
+// before that, where a clock was set right.
+func readSince(r *machine.Reader, last int64) int64 {
+	at := uint64(last) + r.Uint()
+	if at > math.MaxInt64 {
+		r.Fail()
+	}
+	return int64(at)
+}
+
 func readBatch(r *machine.Reader) Batch {
 	b := Batch{First: readSeq(r)}
 	b.Count = uint32(r.UpTo(uint64(min(maxSeq-b.First, math.MaxUint32))))
@@ -71,8 +81,8 @@ func writeBlock(out *machine.Effects, b, last *Block) {
 func readBlock(r *machine.Reader, last *Block) (b Block) {
 	b.First = last.End + SeqNo(r.UpTo(uint64(maxSeq-last.End)))
 	b.End = b.First + SeqNo(r.UpTo(uint64(maxSeq-b.First)))
-	b.From = last.To + int64(r.UpTo(uint64(math.MaxInt64-last.To)))
-	b.To = b.From + int64(r.UpTo(uint64(math.MaxInt64-b.From)))
+	b.From = readSince(r, last.To)
+	b.To = readSince(r, b.From)
 	b.Bodies.At = last.Bodies.At + r.UpTo(math.MaxUint64-last.Bodies.At)
 	b.Bodies.Size = r.Uint32()
 	b.Index.At = b.Bodies.At + r.UpTo(math.MaxUint64-b.Bodies.At)

@@ -86,11 +86,10 @@ func (p *Partition) replayAppend(b Batch, by *Producer, r *machine.Reader, out *
 	if b.Body.At <= p.lastBody() {
 		return fmt.Errorf("%w: batch of event %d is stored before the last one", errCorrupt, b.First)
 	}
-	if b.First != p.next || b.At < p.last {
-		if ok, err := p.gap(b.First, "batch at event %d, time %d", b.First, b.At); !ok {
+	if b.First != p.next {
+		if ok, err := p.gap(b.First, "batch at event %d", b.First); !ok {
 			return err
 		}
-		b.At = max(b.At, p.last)
 	}
 	p.restore.uncertain = false // no other was given before it
 	if by != nil {

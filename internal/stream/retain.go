@@ -24,9 +24,10 @@ func (p *Partition) NextDeadline() (time.Time, bool) {
 	var oldest int64
 	switch {
 	case p.blocks.len() > 0:
-		oldest = p.blocks.list()[0].To
+		b := &p.blocks.list()[0]
+		oldest = p.storedAt(b.First, b.To)
 	case len(p.open) > 0:
-		oldest = p.open[0].At
+		oldest = p.storedAt(p.open[0].First, p.open[0].At)
 	default:
 		return time.Time{}, false
 	}
@@ -36,6 +37,7 @@ func (p *Partition) NextDeadline() (time.Time, bool) {
 // Tick drops the events that are beyond the retention.
 func (p *Partition) Tick(now time.Time, out *machine.Effects) {
 	if p.retain.For > 0 {
+		p.doubt.now = now.UnixMilli()
 		p.trimTime(now.Add(-p.retain.For).UnixMilli(), out)
 	}
 	p.trimBytes(out)
@@ -47,14 +49,14 @@ func (p *Partition) trimTime(until int64, out *machine.Effects) {
 	keep := p.First()
 	sealed := p.blocks.list()
 	for i := range sealed {
-		if sealed[i].To > until {
+		if p.storedAt(sealed[i].First, sealed[i].To) > until {
 			p.drop(keep, out)
 			return
 		}
 		keep = sealed[i].End
 	}
 	for i := range p.open {
-		if p.open[i].At > until {
+		if p.storedAt(p.open[i].First, p.open[i].At) > until {
 			break
 		}
 		keep = p.open[i].End()

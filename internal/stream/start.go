@@ -41,7 +41,9 @@ func AfterSeq(n SeqNo) Start {
 	return FromSeq(n + 1)
 }
 
-// FromTime begins with the first event that was enqueued at t or later. Times of events
+// FromTime begins with the first event that was enqueued at t or later. Of those that are there
+// it leaves out all that are older, also behind that one: where a clock was set back there are
+// some. Times of events
 // are whole milliseconds.
 func FromTime(t time.Time) Start { return Start{kind: startTime, at: t} }
 

@@ -112,7 +112,7 @@ func (p *Partition) atLeast(next SeqNo) {
 // Without tolerance it is an error.
 func (p *Partition) gap(first SeqNo, format string, args ...any) (ok bool, err error) {
 	if !p.restore.on {
-		return false, fmt.Errorf("%w: "+format+" where event %d, time %d is the next", append(append([]any{errCorrupt}, args...), p.next, p.last)...)
+		return false, fmt.Errorf("%w: "+format+" where event %d is the next", append(append([]any{errCorrupt}, args...), p.next)...)
 	}
 	p.atLeast(first)
 	return first == p.next, nil
@@ -131,7 +131,7 @@ func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
 		p.seal(alone(&p.open[0]), 1, out)
 	}
 	n := Holding(p.open, b.End) // the first batch behind the block
-	if !b.follows(p.lastBlock()) || n < len(p.open) && (p.open[n].At < b.To || p.open[n].Body.At <= b.Bodies.At || p.open[n].First < b.End) {
+	if !b.follows(p.lastBlock()) || n < len(p.open) && (p.open[n].Body.At <= b.Bodies.At || p.open[n].First < b.End) {
 		return fmt.Errorf("%w: a block of the events %d to %d is out of order", errCorrupt, b.First, b.End-1)
 	}
 	for i := range p.open[:n] {
@@ -140,7 +140,9 @@ func (p *Partition) sealAnyway(b Block, out *machine.Effects) error {
 	p.atLeast(b.First)
 	p.bytes += b.bytes()
 	p.seal(b, n, out)
-	p.next, p.last = max(p.next, b.End), max(p.last, b.To)
+	if p.next <= b.End { // it is the newest
+		p.next, p.last = b.End, b.To
+	}
 	return nil
 }
 

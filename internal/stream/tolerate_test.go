@@ -144,7 +144,7 @@ func TestNumbersOfALostEndAreNotUsedAgain(t *testing.T) {
 	at := uint64(1)
 	add := func(p *Partition, out *machine.Effects, n uint32) SeqNo {
 		at += 100
-		if p.MustSeal(10) {
+		if p.MustSeal(epochStart, 10) {
 			p.Seal(machine.Ref{At: at, Size: 10}, out)
 			at += 100
 		}

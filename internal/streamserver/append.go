@@ -134,7 +134,7 @@ func (h *Hub) sealFor(p *partition, body machine.Ref) error {
 		h.changed(p)
 		first, last, some = p.m.Open()
 	}
-	if !some || h.tx.SameSegment(first, body) && !p.m.MustSeal(body.Size) {
+	if !some || h.tx.SameSegment(first, body) && !p.m.MustSeal(h.tx.Now(), body.Size) {
 		return nil
 	}
 	s := &h.storing

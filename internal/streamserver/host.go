@@ -165,6 +165,12 @@ func (h *host) BeginStep() {
 	s := h.hub()
 	s.addPartitions()
 	s.countPartitions()
+	if !s.ticked { // only with the time does a partition know which times cannot be right
+		s.ticked = true
+		for _, p := range s.partitions {
+			s.tick(p)
+		}
+	}
 	if now := s.tx.Now(); s.tx.Full() && now.Sub(s.fullTick) >= time.Second {
 		s.fullTick = now
 		for _, p := range s.partitions {

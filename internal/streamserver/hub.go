@@ -85,6 +85,7 @@ type Hub struct {
 	stored *budget.Account
 
 	partitions []*partition
+	ticked     bool         // the first step has begun
 	missing    bool         // some of the partitions that are wanted are not there
 	touched    []*partition // appended to in the open group
 	ends       engine.Held[end]

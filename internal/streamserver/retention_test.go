@@ -212,3 +212,40 @@ func TestRecoveryReadsAboutOneSegment(t *testing.T) {
 		}
 	}
 }
+
+// One event is stored while the clock is 400 days ahead. After a start with the right clock
+// later events have the right time, readers find them by it, and all of them expire in time.
+func TestAClockThatWasAheadLeavesNoTrace(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		r := newRig(t, Settings{Partitions: 1, RetainFor: time.Minute})
+		right := r.now
+		r.append(0, 1, 100)
+		r.now = r.now.Add(400 * 24 * time.Hour)
+		r.append(0, 1, 100)
+		r.now = right.Add(time.Second)
+		r.crash(1)
+		r.settle()
+		if later {
+			seq := r.append(0, 1, 100)
+			x := r.reader(ReaderOptions{Partition: 0, Group: "g", From: stream.FromTime(right.Add(500 * time.Millisecond))})
+			var got []Batch
+			for n := 0; n < 3 && (len(got) == 0 || got[len(got)-1].First < seq); n++ {
+				more, err := r.next(x, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range more {
+					got = append(got, Batch{First: b.First, At: b.At})
+				}
+			}
+			if n := len(got); n == 0 || got[n-1].First != seq || got[n-1].At.Sub(right) > time.Minute {
+				t.Errorf("events by time: %v", got)
+			}
+			x.Close()
+		}
+		r.idle(3 * time.Minute)
+		if i := r.info(0); i.First != i.Last+1 || i.Bytes != 0 {
+			t.Errorf("later %t: events %d to %d are there after the retention", later, i.First, i.Last)
+		}
+	}
+}
