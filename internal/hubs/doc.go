@@ -17,8 +17,10 @@
 //     called for, if its definition is.
 //   - A log that cannot be opened does not keep the others from being served. A caller that
 //     asks for it gets an error that says why.
-//   - A log without a definition is never removed by itself: a repair of the queues'
-//     journal may have dropped the definition. It is named in the log of the broker.
+//   - A log without a definition is not removed by itself: a repair of the queues' journal may
+//     have dropped the definition. It is named in the log of the broker. Only a log whose
+//     creation was not finished, which its file CREATING says, and that holds no event
+//     goes with the next start.
 //
 // # Concurrency
 //

@@ -27,15 +27,7 @@ func (s *Set) Condemn(name string) error {
 
 // pardon undoes Condemn.
 func (s *Set) pardon(name string) error {
-	dir := path.Join(root, name)
-	err := s.fs.Remove(path.Join(dir, mark))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = s.fs.SyncDir(dir)
-	}
-	return err
+	return s.takeAway(name, mark)
 }
 
 // Remove stops a log and removes its files. A crash in between leaves the rest to the
@@ -100,8 +92,11 @@ func (s *Set) removeFiles(name string) error {
 }
 
 // mark makes it durable that a log is being removed.
-func (s *Set) mark(dir string) error {
-	f, err := s.fs.Create(path.Join(dir, mark))
+func (s *Set) mark(dir string) error { return s.put(dir, mark) }
+
+// put makes an empty file, which is durable when it returns.
+func (s *Set) put(dir, file string) error {
+	f, err := s.fs.Create(path.Join(dir, file))
 	switch {
 	case err == nil:
 		err = f.Close()

@@ -80,7 +80,7 @@ func (s *Set) Load(ctx context.Context, defined map[string]streamserver.Settings
 		if _, ok := defined[name]; ok {
 			continue
 		}
-		if !s.isMarked(name) {
+		if !s.isMarked(name) && !s.neverUsed(ctx, name) {
 			s.log.Warn("a log of events belongs to no hub: remove its directory if it is not needed", "file", root+"/"+name)
 			continue
 		}
@@ -103,8 +103,8 @@ func (s *Set) loadAll(ctx context.Context, defined map[string]streamserver.Setti
 			err := fs.ErrNotExist // a log that was there and is gone must not begin anew
 			var l *hubLog
 			if slices.Contains(found, name) {
-				if err := s.pardon(name); err != nil {
-					s.log.Error("cannot unmark the log of a hub that was not deleted", "file", root+"/"+name, "err", err)
+				if err := errors.Join(s.pardon(name), s.Keep(name)); err != nil {
+					s.log.Error("cannot unmark the log of a hub that is defined", "file", root+"/"+name, "err", err)
 				}
 				l, err = s.open(ctx, name, defined[name])
 			}
@@ -120,7 +120,8 @@ func (s *Set) loadAll(ctx context.Context, defined map[string]streamserver.Setti
 	wg.Wait()
 }
 
-// Create makes a new log and serves it.
+// Create makes a new log and serves it. Until Keep is called it is removed by the next Load
+// that finds no definition.
 func (s *Set) Create(ctx context.Context, name string, set streamserver.Settings) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
 		return fmt.Errorf("hubs: %q cannot be the name of a log", name)
@@ -134,7 +135,11 @@ func (s *Set) Create(ctx context.Context, name string, set streamserver.Settings
 	if files, err := s.fs.List(root + "/" + name); err == nil && len(files) > 0 {
 		return fmt.Errorf("hubs: log %s: %w", name, fs.ErrExist)
 	}
-	l, err := s.open(ctx, name, set)
+	var l *hubLog
+	err := s.begin(name)
+	if err == nil {
+		l, err = s.open(ctx, name, set)
+	}
 	if errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, journal.ErrFull) {
 		err = fmt.Errorf("%w: %w", streamserver.ErrDiskFull, err)
 	}

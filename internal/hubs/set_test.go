@@ -447,3 +447,91 @@ func TestMuchDamageIsLoggedInPart(t *testing.T) {
 		t.Errorf("%d lines in the log for %d of %d events", n, st.Damaged, events)
 	}
 }
+
+// A creation that was killed leaves nothing behind a start. A log that holds events stays,
+// whatever its definition has become of.
+func TestUnfinishedLogGoes(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		after func(t *testing.T, s running)
+		stays bool
+	}{
+		{"killed at once", func(*testing.T, running) {}, false},
+		{"kept", func(t *testing.T, s running) {
+			if err := s.Keep("a"); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"with an event", func(t *testing.T, s running) { s.append(t, "a", "one") }, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			disk := vfs.NewMem()
+			s := start(t, disk, nil)
+			s.create(t, "a")
+			c.after(t, s)
+			var killed []*vfs.Mem
+			for seed := range uint64(4) {
+				killed = append(killed, disk.CrashClone(seed))
+			}
+			for _, disk := range killed {
+				s := start(t, disk, nil)
+				left, err := disk.List(root)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if stays := len(left) > 0; stays != c.stays {
+					t.Errorf("the directory stays: %t, want %t", stays, c.stays)
+				}
+				if !c.stays {
+					s.create(t, "a") // the name is free
+				}
+				if err := s.stop(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// One that is defined after all is served.
+			defined := start(t, disk.CrashClone(9), map[string]streamserver.Settings{"a": twoPartitions})
+			defined.append(t, "a", "two")
+			if files, err := disk.CrashClone(0).List(root + "/a"); err != nil || len(files) == 0 {
+				t.Error(files, err)
+			}
+		})
+	}
+}
+
+// Wherever a creation is killed, the next start removes what it has made.
+func TestCreationIsKilledAnywhere(t *testing.T) {
+	for n := 1; ; n++ {
+		disk := vfs.NewMem()
+		fault := vfs.NewFault(disk)
+		s := New(fault, small, slog.New(slog.DiscardHandler))
+		var killed *vfs.Mem
+		calls := 0
+		fault.Before(func(vfs.Op, string) error {
+			if calls++; calls == n {
+				killed = disk.CrashClone(uint64(n))
+			}
+			return nil
+		})
+		if err := s.Create(t.Context(), "a", twoPartitions); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if killed == nil {
+			if n < 20 {
+				t.Fatalf("%d calls are few", n)
+			}
+			return
+		}
+		again := start(t, killed, nil)
+		if left, err := killed.List(root); len(left) > 0 && err == nil {
+			files, _ := killed.List(root + "/a")
+			t.Errorf("killed at call %d: %v", n, files)
+		}
+		if err := again.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -31,6 +31,20 @@ type ReaderInfo struct {
 	Since       time.Time     // when it was opened
 }
 
+// NeverUsed reports whether no event was ever stored, and no consumer group. It is for the owner
+// that has just opened the hub.
+func (h *Hub) NeverUsed() bool {
+	if h.groups != nil || h.Losses().Records > 0 {
+		return false
+	}
+	for _, p := range h.partitions {
+		if p == nil || p.m.Next() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Partition returns the state of a partition.
 func (h *Hub) Partition(ctx context.Context, number int) (PartitionInfo, error) {
 	var info PartitionInfo

@@ -18,8 +18,11 @@ import (
 
 // Logs has the events of hubs: a log for each. The name of a log is never used again.
 type Logs interface {
-	// Create makes an empty log and serves it. It leaves nothing behind if it fails.
+	// Create makes an empty log and serves it. It leaves nothing behind if it fails, nor if
+	// the process ends before the definition of the hub is durable.
 	Create(ctx context.Context, log string, set streamserver.Settings) error
+	// Keep makes it durable that a log has a definition.
+	Keep(log string) error
 	// Configure changes the settings of a log. Partitions are never removed.
 	Configure(ctx context.Context, log string, set streamserver.Settings) error
 	// Condemn makes it durable that a log goes with its definition, should a crash come
@@ -77,6 +80,11 @@ func (c *Catalog) CreateHub(ctx context.Context, h entity.Hub) (entity.Hub, erro
 		// without a definition is harmless, a definition without a log is not.
 		if err != nil && !errors.Is(err, ErrStopping) && !errors.Is(err, ErrMoved) {
 			c.removeLog(ctx, h.Name, def.Log)
+		}
+		if err == nil {
+			if err := c.logs.Keep(def.Log); err != nil { // the next start does it
+				c.log.Warn("the log of a new hub is still marked as unfinished", "entity", h.Name, "err", err)
+			}
 		}
 		return err
 	})

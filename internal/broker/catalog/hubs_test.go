@@ -28,6 +28,7 @@ type fakeLogs struct {
 
 	configuring func() // called by Configure; nil is nothing
 	condemning  func() // called by Condemn; nil is nothing
+	kept        []string
 }
 
 func newFakeLogs() *fakeLogs { return &fakeLogs{logs: map[string]streamserver.Settings{}} }
@@ -54,6 +55,11 @@ func (f *fakeLogs) Configure(_ context.Context, log string, set streamserver.Set
 		f.logs[log] = set
 	}
 	return f.fail
+}
+
+func (f *fakeLogs) Keep(log string) error {
+	f.kept = append(f.kept, log)
+	return nil
 }
 
 func (f *fakeLogs) Condemn(string) error {
