@@ -22,6 +22,12 @@
 //     creation was not finished, which its file CREATING says, and that holds no event
 //     goes with the next start.
 //
+// # Descriptors
+//
+// All logs together have as many files open as Options.Files allows, whatever there is on the
+// disk. So none holds a descriptor for its lock, either: the owner of the disk holds that of
+// the directory above.
+//
 // # Concurrency
 //
 // Every method may be called from any goroutine. Run owns a goroutine for each log, and

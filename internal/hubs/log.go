@@ -35,7 +35,11 @@ const damageLines = 100
 
 // open opens a log, or makes it if its directory is empty.
 func (s *Set) open(ctx context.Context, name string, set streamserver.Settings) (*hubLog, error) {
-	j, err := wal.Open(vfs.Sub(s.fs, root+"/"+name), s.opts.Journal)
+	dir := vfs.Sub(s.fs, root+"/"+name)
+	if s.opts.Files != nil {
+		dir = vfs.OnDemand(dir, s.opts.Files)
+	}
+	j, err := wal.Open(dir, s.opts.Journal)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,9 @@ const opening = 4
 type Options struct {
 	Journal wal.Options
 	Hub     streamserver.Options
+	// Files bounds how many files all logs together have open; nil is no bound. The disk is
+	// then to be locked by the caller.
+	Files *vfs.Files
 	// Wrap returns the journal of a log as its hub shall see it; nil is as it is.
 	Wrap func(log string, j journal.Journal) journal.Journal
 }

@@ -166,8 +166,11 @@ func (c Config) shard() queueserver.Options {
 
 // hubs are the settings of the logs of event hubs.
 func (c Config) hubs(shared *clock.Clock, stored *budget.Account, log *slog.Logger) hubs.Options {
+	journals := c.wal()
+	journals.Small = true
 	return hubs.Options{
-		Journal: c.wal(),
+		Journal: journals,
+		Files:   vfs.NewFiles(connlimit.HubFiles(connlimit.MaxFiles())),
 		Hub:     streamserver.Options{Clock: shared, Stored: stored},
 		Wrap: func(name string, j journal.Journal) journal.Journal {
 			return &disk{Journal: j, log: log.With("file", name)}

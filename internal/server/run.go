@@ -136,7 +136,8 @@ func (b *built) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.hubs = hubs.New(cfg.FS, cfg.hubs(b.clock, memory.Stored().Groups, log), log)
+	logs := cfg.hubs(b.clock, memory.Stored().Groups, log)
+	b.hubs = hubs.New(cfg.FS, logs, log)
 	if b.broker, err = broker.Open(b.shards, b.hubs, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
 	}
@@ -156,7 +157,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	b.keys = keys{fs: cfg.FS, kept: rules, configured: access.OfEntity(cfg.Security.Rules)}
 	keeper := access.NewRuleAuthority(b.keys.all(), entityRules(b.broker))
 	b.keys.keeper = keeper
-	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
+	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares + logs.Files.Opened() }
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
 	service := azure.New(b.broker, memory, log, servicebus.New(b.broker), eventhubs.New(b.broker))
 	keeper.OnChange(service.Review)

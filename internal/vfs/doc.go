@@ -39,6 +39,9 @@
 // others left, and reopens them when it can. When the reserve is empty, a call
 // fails with [ErrTooManyFiles] and has done nothing.
 //
+// Stores that have many files, as a thousand event hubs do, open them when they use them:
+// see [OnDemand].
+//
 // # Concurrency
 //
 // Every method may be called from any goroutine. The package starts none.

@@ -19,6 +19,7 @@ func each(t *testing.T, test func(*testing.T, FS)) {
 	t.Run("OS", func(t *testing.T) { test(t, OS(t.TempDir())) })
 	t.Run("Mem", func(t *testing.T) { test(t, NewMem()) })
 	t.Run("Fault", func(t *testing.T) { test(t, NewFault(NewMem())) })
+	t.Run("OnDemand", func(t *testing.T) { test(t, OnDemand(OS(t.TempDir()), NewFiles(0))) })
 	t.Run("Sub", func(t *testing.T) {
 		fsys := Sub(NewMem(), "a/b")
 		if err := fsys.MkdirAll("."); err != nil {
@@ -167,6 +168,9 @@ func TestNamesStayWithin(t *testing.T) {
 
 func TestLock(t *testing.T) {
 	each(t, func(t *testing.T, fsys FS) {
+		if _, ok := fsys.(*onDemand); ok {
+			t.Skip("it holds no lock")
+		}
 		l, err := fsys.Lock("LOCK")
 		if err != nil {
 			t.Fatal(err)

@@ -26,10 +26,15 @@ type broker struct {
 // segments and the queue q.
 func start(t *testing.T, limit string) *broker {
 	t.Helper()
-	dir := t.TempDir()
+	return startIn(t, t.TempDir(), limit, "")
+}
+
+// startIn is start in a directory, which may have been used before, with more configuration.
+func startIn(t *testing.T, dir, limit, config string) *broker {
+	t.Helper()
 	p, err := process.Start(process.Options{
 		Dir: dir, Shell: limit,
-		Config: "storage: {segmentSize: 1MiB, snapshotAfter: 1MiB}\nqueues: [{name: q}]\n",
+		Config: "storage: {segmentSize: 1MiB, snapshotAfter: 1MiB}\nqueues: [{name: q}]\n" + config,
 		Args:   []string{"--dev", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0"},
 	})
 	if err != nil {

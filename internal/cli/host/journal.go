@@ -158,6 +158,31 @@ func (f *journalFlags) stores() ([]logStore, error) {
 	return all, nil
 }
 
+// each does something with each store. With those of hubs it holds the lock of the first one,
+// which is all that a broker holds that runs.
+func (f *journalFlags) each(stores []logStore, do func(logStore) error) error {
+	if err := do(stores[0]); err != nil {
+		return err
+	}
+	return f.locked(stores[0].disk, func() error {
+		for _, s := range stores[1:] {
+			if err := do(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// locked does something with the lock of the first store.
+func (f *journalFlags) locked(disk vfs.FS, do func() error) error {
+	lock, err := repair.Lock(disk)
+	if err != nil {
+		return f.problem(err)
+	}
+	return errors.Join(do(), lock.Close())
+}
+
 // hubLogs is the directory of the logs of event hubs.
 const hubLogs = "hubs"
 
@@ -167,12 +192,13 @@ func (f *journalFlags) verify(out io.Writer) error {
 		return err
 	}
 	damaged := 0
-	for _, s := range stores {
+	err = f.each(stores, func(s logStore) error {
 		n, err := f.verifyStore(out, s)
-		if err != nil {
-			return err
-		}
 		damaged += n
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if damaged > 0 {
 		return fmt.Errorf("found %d damaged places in %s; copy the directory, then run `triagemq journal repair`", damaged, f.data)
@@ -224,12 +250,17 @@ func (f *journalFlags) dump(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if f.hub != "" {
-		disk = vfs.Sub(disk, hubLogs+"/"+f.hub)
-		if found, err := repair.Exists(disk); err != nil || !found {
-			return unavailableError{errors.Join(fmt.Errorf("%s holds no log %s/%s", f.data, hubLogs, f.hub), err)}
-		}
+	if f.hub == "" {
+		return f.dumpStore(out, disk)
 	}
+	log := vfs.Sub(disk, hubLogs+"/"+f.hub)
+	if found, err := repair.Exists(log); err != nil || !found {
+		return unavailableError{errors.Join(fmt.Errorf("%s holds no log %s/%s", f.data, hubLogs, f.hub), err)}
+	}
+	return f.locked(disk, func() error { return f.dumpStore(out, log) })
+}
+
+func (f *journalFlags) dumpStore(out io.Writer, disk vfs.FS) error {
 	const layout = "%12v %5v %5v %8v %7v  %-16v %v\n"
 	if !f.asJSON {
 		fmt.Fprintf(out, layout, "POSITION", "SHARD", "EPOCH", "NUMBER", "BYTES", "RECORD", "ABOUT")
@@ -295,16 +326,17 @@ func (f *journalFlags) repair(out io.Writer) error {
 		return err
 	}
 	restored, dropped := 0, 0
-	for _, s := range stores {
+	err = f.each(stores, func(s logStore) error {
 		done, err := repair.Repair(s.disk, repair.DropDamaged)
 		if err != nil {
 			return f.problem(err)
 		}
-		if err := f.showRepair(out, s, done); err != nil {
-			return err
-		}
 		restored += len(done.Restored)
 		dropped += len(done.Dropped)
+		return f.showRepair(out, s, done)
+	})
+	if err != nil {
+		return err
 	}
 	if dropped > 0 {
 		return fmt.Errorf("dropped %d damaged places of %s; the rest can be used", dropped, f.data)

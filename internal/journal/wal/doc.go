@@ -19,7 +19,7 @@
 //     opens, and its shards can be claimed, when nothing else is left.
 //   - A full disk in an idle store is examined once a second, and not written.
 //   - A store that is idle for a few seconds keeps 32 MiB beside its records and
-//     the reserve.
+//     the reserve; a small one (see small.go) 1.5 MiB, and less than 1 MiB when it is new.
 //   - The manifest is there three times: in two files, either of which is enough,
 //     and in the log, where package repair finds it.
 //

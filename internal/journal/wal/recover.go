@@ -37,7 +37,7 @@ func Open(fsys vfs.FS, opts Options) (*WAL, error) {
 		shards:        make(map[journal.Shard]*shard),
 		segs:          make(map[uint64]*store.Segment),
 	}
-	w.unsynced = cmp.Or(opts.Unsynced, defaultUnsynced)
+	w.unsynced, w.small = cmp.Or(opts.Unsynced, defaultUnsynced), opts.Small
 	if err := w.recover(cmp.Or(opts.SegmentSize, defaultSegmentSize)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open journal: %w", err), w.release())
 	}

@@ -74,7 +74,7 @@ func (s *segmentPool) emptied() segmentPool {
 // capacity returns the size that the next segment should have; mu is held.
 func (w *WAL) capacity() uint64 {
 	s := &w.pool
-	size := min(s.limit, max(store.FirstCapacity, 4*s.newest))
+	size := min(s.limit, max(w.first(), w.growth()*s.newest))
 	if need := max(s.largest[0], s.largest[1]); need > 0 {
 		size = max(size, w.segmentFor(need))
 	}
@@ -82,7 +82,7 @@ func (w *WAL) capacity() uint64 {
 }
 
 // least returns the size below which a segment is not worth making.
-func (w *WAL) least() uint64 { return min(w.segmentSize, store.FirstCapacity) }
+func (w *WAL) least() uint64 { return min(w.segmentSize, w.first()) }
 
 // keepable reports whether a file of size bytes is worth keeping as a spare; mu
 // is held. One that is too small would stop the growth, but is good enough for

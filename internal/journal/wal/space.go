@@ -60,7 +60,7 @@ func (w *WAL) measureDisk() {
 	// that are mostly garbage. They may use half of it, and move no more than half of a
 	// segment: so it is as large as any of them. A store of few segments can wait
 	// with that until the disk has little left.
-	s.base = min(baseReserve, total/baseShare)
+	s.base = min(w.leastBase(), total/baseShare)
 	if len(w.segs) > fewSegments || s.spendable() < fewSegments*s.limit {
 		for _, seg := range w.segs {
 			if seg != w.log.active {

@@ -34,7 +34,7 @@ func (w *WAL) bloated() bool {
 	for _, s := range w.pool.ready {
 		ready += s.Head.Capacity
 	}
-	return ready > idlePool || w.surplus(w.pool.target) >= 0 || len(w.log.unused) > 1
+	return ready > w.idleReady() || w.surplus(w.pool.target) >= 0 || len(w.log.unused) > 1
 }
 
 // trim makes the pool of an idle store as small as that of a new one.
@@ -75,14 +75,14 @@ func (w *WAL) trimReady() error {
 		for _, s := range w.pool.ready {
 			sum += s.Head.Capacity
 		}
-		if sum <= idlePool {
+		if sum <= w.idleReady() {
 			w.mu.Unlock()
 			return nil
 		}
 		n := len(w.pool.ready) - 1
 		last := w.pool.ready[n]
 		w.pool.ready = w.pool.ready[:n]
-		w.pool.newest, w.pool.largest = store.FirstCapacity, [2]uint64{} // growth starts again
+		w.pool.newest, w.pool.largest = w.first(), [2]uint64{} // growth starts again
 		w.mu.Unlock()
 
 		name := store.SpareName(w.spareID.Add(1))

@@ -26,6 +26,9 @@ type Options struct {
 	// Unsynced is how many bytes may wait for the disk before senders are
 	// refused; default 64 MiB.
 	Unsynced uint64
+	// Small is for a store of which there are many on the disk: it begins with little space,
+	// and has more ready only as it is used.
+	Small bool
 }
 
 const defaultSegmentSize = 64 << 20
@@ -37,6 +40,7 @@ type WAL struct {
 	segmentSize uint64 // fixed
 
 	unsynced uint64 // bytes that may wait for the disk; fixed
+	small    bool   // see Options; fixed
 
 	// Tokens are locks that are held across calls to the disk, as mu never is. A
 	// goroutine puts a value into the channel, works, and takes it out again.

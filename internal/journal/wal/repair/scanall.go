@@ -41,6 +41,10 @@ type offline struct {
 	last     int               // index of the last with a batch; -1 if there is none
 }
 
+// Lock takes the lock of a store, for work on the stores of event hubs below it: a broker that
+// runs holds only the lock of the one above. It is vfs.ErrLocked if there is one.
+func Lock(fsys vfs.FS) (io.Closer, error) { return fsys.Lock(format.LockName) }
+
 // inspect opens a store for the offline tools, and reads nothing yet.
 func inspect(fsys vfs.FS) (*offline, error) {
 	lock, err := fsys.Lock(format.LockName)
