@@ -27,13 +27,19 @@ func TestConformance(t *testing.T) {
 	t.Run("running on disk", func(t *testing.T) {
 		journaltest.Run(t, func(t *testing.T) journaltest.Store { return &running{stepped{fs: vfs.OS(t.TempDir())}} })
 	})
+	t.Run("small, with files that are opened on demand", func(t *testing.T) {
+		journaltest.Run(t, func(t *testing.T) journaltest.Store {
+			return &running{stepped{fs: vfs.OnDemand(vfs.OS(t.TempDir()), vfs.NewFiles(0)), small: true}}
+		})
+	})
 }
 
 // stepped is a store whose journal commits when Settle is called.
 type stepped struct {
-	fs   vfs.FS
-	w    *WAL
-	stop func()
+	fs    vfs.FS
+	small bool
+	w     *WAL
+	stop  func()
 }
 
 func (s *stepped) Open(t *testing.T) journal.Journal {
@@ -50,7 +56,7 @@ func (s *stepped) Open(t *testing.T) journal.Journal {
 			t.Fatalf("verify: %v", err)
 		}
 	}
-	s.w = openWith(t, s.fs, Options{SegmentSize: 16 << 10, Unsynced: 64 << 10})
+	s.w = openWith(t, s.fs, Options{SegmentSize: 16 << 10, Unsynced: 64 << 10, Small: s.small})
 	return s.w
 }
 

@@ -28,7 +28,8 @@ type world struct {
 
 	disk       *vfs.Mem
 	segments   uint64
-	visits     int // of a step of a snapshot
+	small      bool // the journal is
+	visits     int  // of a step of a snapshot
 	wal        *wal.WAL
 	hub        *streamserver.Hub
 	background []func()
@@ -58,6 +59,7 @@ func run(ctx context.Context, seed uint64, turns int, out io.Writer) (result, er
 	}
 	w.segments = uint64(w.pick(1<<14, 1<<15, 1<<16))
 	w.visits = w.pick(1, 2, 2000)
+	w.small = seed%2 == 1
 	w.retention.configure(w.now, w.settings(1+w.rng.IntN(3)))
 	w.open()
 	for range turns {
@@ -110,7 +112,7 @@ func (w *world) settings(partitions int) streamserver.Settings {
 
 // open opens the hub on the disk.
 func (w *world) open() {
-	j, err := wal.Open(w.disk, wal.Options{SegmentSize: w.segments})
+	j, err := wal.Open(vfs.OnDemand(w.disk, vfs.NewFiles(0)), wal.Options{SegmentSize: w.segments, Small: w.small})
 	if err != nil {
 		w.failf("open the journal: %v", err)
 		return
