@@ -60,6 +60,7 @@ var (
 	ErrCoordinated   = group.ErrCoordinated
 	ErrMembers       = group.ErrMembers
 	ErrGroupMemory   = group.ErrMemory
+	ErrHubMemory     = streamserver.ErrMemory
 	ErrTaken         = group.ErrTaken
 	ErrLeft          = group.ErrLeft
 	// ErrGroupPartition means what ErrPartition does, while partitions are added.

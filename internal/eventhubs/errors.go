@@ -33,6 +33,7 @@ var conditions = []condition.Condition{
 	{Err: broker.ErrTaken, Name: endpoint.CondStolen, Status: condition.StatusGone, Text: "Another process has joined '{entity}' with the ID of this member."},
 	{Err: broker.ErrMembers, Name: endpoint.CondResourceLimitExceeded, Status: condition.StatusForbidden},
 	{Err: broker.ErrGroupMemory, Name: endpoint.CondResourceLimitExceeded, Status: condition.StatusForbidden, Text: groupMemory},
+	{Err: broker.ErrHubMemory, Name: endpoint.CondResourceLimitExceeded, Status: condition.StatusForbidden, Text: "The broker has no memory for more idempotent producers (limits.storedMemory)."},
 	{Err: broker.ErrMemberName, Name: names.ArgumentError, Status: condition.StatusBadRequest},
 	{Err: broker.ErrNotOwned, Name: endpoint.CondNotAllowed, Status: condition.StatusBadRequest},
 	{Err: message.ErrFormat, Name: endpoint.CondNotImplemented, Status: condition.StatusUnsupported},

@@ -138,6 +138,9 @@ func (s *Set) Create(ctx context.Context, name string, set streamserver.Settings
 	if files, err := s.fs.List(root + "/" + name); err == nil && len(files) > 0 {
 		return fmt.Errorf("hubs: log %s: %w", name, fs.ErrExist)
 	}
+	if err := streamserver.Fits(s.opts.Hub.Stored, set); err != nil {
+		return fmt.Errorf("create the log of a hub: %w", err)
+	}
 	var l *hubLog
 	err := s.begin(name)
 	if err == nil {

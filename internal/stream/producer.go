@@ -26,6 +26,17 @@ const (
 	recentBatches = 5
 )
 
+// producerCost is what a producer takes in memory, with what the allocator adds.
+const producerCost = 192
+
+// ProducersSize returns about how much memory the producers take.
+func (p *Partition) ProducersSize() int64 { return producerCost * int64(len(p.producers.list)) }
+
+// AddsProducer reports whether there is one producer more when this one is opened.
+func (p *Partition) AddsProducer(asked Producer) bool {
+	return len(p.producers.list) < maxProducers && (asked.ID < 0 || p.producers.find(asked.ID) < 0)
+}
+
 // producers are what a partition knows of its producers, longest unused first. It is a
 // list: there are few, and the one that sends is usually at the end.
 type producers struct {

@@ -114,6 +114,7 @@ func (h *host) Recovered() error {
 			continue
 		}
 		p := h.partitions[n]
+		h.hub().chargePartition(p)
 		p.end, p.endAt, p.given = p.m.Behind(), millis(p.m.Latest()), p.m.Next()
 		for _, gap := range p.m.Gaps() {
 			h.lost = append(h.lost, Loss{n, gap})
@@ -243,6 +244,7 @@ func (h *host) Stopped(err error) {
 			p.dismiss(err)
 		}
 	}
+	h.hub().releasePartitions()
 	h.hub().stopGroups(err)
 }
 

@@ -148,6 +148,11 @@ func (h *Hub) configure(set Settings) error {
 	if n := len(h.partitions); set.Partitions < n {
 		return fmt.Errorf("%w: %d partitions are fewer than the %d that there are", errSettings, set.Partitions, n)
 	}
+	if more := set.Partitions - len(h.partitions); more > 0 {
+		if err := h.fits(more); err != nil {
+			return err
+		}
+	}
 	h.set = set
 	h.missing = true
 	h.addPartitions()

@@ -18,6 +18,7 @@ type partition struct {
 	given   stream.SeqNo // numbers below it may have been given: more than end after a loss
 	arrived flow         // batches, durable or not
 	touched bool         // on Hub.touched
+	charged int64        // for what m keeps
 	in, out meter
 
 	groups  map[string]*readerGroup
@@ -96,6 +97,7 @@ func (h *Hub) addPartitions() {
 
 // changed takes over what a command of a partition did.
 func (h *Hub) changed(p *partition) {
+	h.chargePartition(p)
 	h.tx.Collect(p.unit)
 	h.tx.Schedule(p.unit)
 }
