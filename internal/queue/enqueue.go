@@ -15,7 +15,7 @@ import (
 // strings of as may be reused afterwards.
 func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects) error {
 	at := q.core.At(now)
-	in := max(at, q.core.LastIn)
+	in := q.core.Stamp(at)
 	stored, err := q.admit(as, seqs, in)
 	if err != nil || stored == 0 {
 		return err
@@ -157,7 +157,7 @@ func (q *Queue) lifeOf(a *Arrival) time.Duration {
 // the others are duplicates.
 func (q *Queue) Admit(now time.Time, as []Arrival) ([]Arrival, error) {
 	q.seqs = append(q.seqs[:0], make([]SeqNo, len(as))...)
-	stored, err := q.admit(as, q.seqs, max(q.core.At(now), q.core.LastIn))
+	stored, err := q.admit(as, q.seqs, q.core.Stamp(q.core.At(now)))
 	if err != nil {
 		return nil, err
 	}

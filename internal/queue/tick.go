@@ -47,7 +47,7 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 	if _, due := q.core.Schedule.First(); due > at || work <= 0 {
 		return 0
 	}
-	in := max(at, q.core.LastIn)
+	in := q.core.Stamp(at)
 	q.core.LastIn = in
 	out.Begin(record.KindActivate)
 	out.Fixed(in)

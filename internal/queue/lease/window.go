@@ -37,7 +37,11 @@ type DedupWindow struct {
 	duration int64 // zero: off
 	at       map[IDHash]int64
 	order    fifo[SeenID]
+	future   int // of the oldest ids, those that are known to be of the future
 }
+
+// maxAhead is how far an id may be ahead of the clock that is right, in nanoseconds.
+const maxAhead = int64(time.Minute)
 
 // Configure changes the duration; zero drops all ids. The count of dropped ids is kept:
 // it is part of the position of a snapshot in progress.
@@ -78,12 +82,29 @@ func (w *DedupWindow) Add(s SeenID) {
 
 // Forget drops up to max ids that have expired.
 func (w *DedupWindow) Forget(now int64, max int) {
-	for ; max > 0 && w.order.n > 0 && w.order.at(0).At+w.duration <= now; max-- {
+	for ; max > 0 && w.order.n > 0 && w.over(now, max); max-- {
 		s := w.order.pop()
 		if w.at[s.ID] == s.At { // not seen again later
 			delete(w.at, s.ID)
 		}
+		if w.future > 0 {
+			w.future--
+		}
 	}
+}
+
+// over reports whether the oldest id has expired. One of the future came while the clock was
+// wrong: it has expired with the first behind it that is not. Up to most ids are looked at.
+func (w *DedupWindow) over(now int64, most int) bool {
+	if w.order.at(0).At-now <= maxAhead {
+		return w.order.at(0).At+w.duration <= now
+	}
+	for ; w.future < w.order.n && w.order.at(w.future).At-now > maxAhead; w.future++ {
+		if most--; most < 0 {
+			return false
+		}
+	}
+	return w.future < w.order.n && w.order.at(w.future).At+w.duration <= now
 }
 
 // Contents returns the ids that are valid at a time, sorted.

@@ -17,7 +17,7 @@ import (
 // Core is the state of one queue, with its locks. It belongs to one goroutine.
 type Core struct {
 	Config record.Config
-	LastIn int64 // latest enqueue time assigned; it never decreases
+	LastIn int64 // enqueue time that was assigned last: see Stamp
 
 	Index    order.Index // entries, and the ready ones in order
 	ByState  Counts      // Index counts the ready ones
@@ -63,6 +63,22 @@ func (q *Core) At(now time.Time) int64 {
 	return q.Index.Clock
 }
 
+// maxAhead is how far enqueue times may be ahead of the clock, in nanoseconds, if nothing in the
+// queue depends on it.
+const maxAhead = int64(time.Minute)
+
+// Stamp returns the enqueue time of messages that arrive at a time. It does not go back, so that
+// messages stay in the order in which they came; unless the clock was wrong, and no message is
+// left that would come before the new ones. Otherwise every later message would have the
+// time of the one that was stored while the clock was ahead, and live so much longer.
+func (q *Core) Stamp(at int64) int64 {
+	c := q.Counts()
+	if q.LastIn-at > maxAhead && c.Ready+c.Locked+c.Deferred == 0 {
+		return at
+	}
+	return max(at, q.LastIn)
+}
+
 // Apply puts the settings into force; the order follows when Reorder is done.
 func (q *Core) Apply(cfg record.Config) {
 	same := q.Config.Order.Equal(&cfg.Order)
@@ -100,7 +116,7 @@ func (q *Core) listed(seq entries.SeqNo, e *entries.Entry) bool {
 	return q.SessionOf(e).ListedBy(seq, e.Level)
 }
 
-// Latest implements [machine.Machine]: the latest enqueue time assigned so far.
+// Latest implements [machine.Machine]: the enqueue time that was assigned last.
 func (q *Core) Latest() time.Time { return entries.Moment(q.LastIn) }
 
 // NextDeadline implements [machine.Machine]: when Tick has work next.

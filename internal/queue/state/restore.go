@@ -95,7 +95,7 @@ func (q *Core) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 	if err := q.numberedFrom(first); err != nil {
 		return err
 	}
-	q.LastIn = max(q.LastIn, in)
+	q.LastIn = in
 	q.Index.Entries.Last = max(q.Index.Entries.Last, first-1)
 	for seq := first; n > 0 && !r.Bad(); seq, n = seq+1, n-1 {
 		it := record.ReadItem(r, in)
@@ -123,7 +123,7 @@ func (q *Core) fitting(r *machine.Reader, it *record.Item) error {
 
 func (q *Core) replayActivate(r *machine.Reader, out *machine.Effects) error {
 	in := r.Time()
-	q.LastIn = max(q.LastIn, in)
+	q.LastIn = in
 	for r.Len() > 0 {
 		old, it := record.ReadSeq(r), record.ReadItem(r, in)
 		if err := q.fitting(r, &it); err != nil || r.Bad() {
