@@ -71,10 +71,12 @@ func (s *Groups) SetCheckpoint(now time.Time, name string, c Checkpoint, out *ma
 // Rewind sets the checkpoint, back or forth; a negative number is before the first event.
 // The epoch rises, so that the owner begins again there, and what was under way is fenced.
 func (s *Groups) Rewind(now time.Time, name string, n int, to stream.SeqNo, out *machine.Effects) error {
-	g, p, err := s.openPart(name, n, 0)
-	if err != nil {
-		return err
-	}
+	return s.RewindAll(now, name, []int{n}, []stream.SeqNo{to}, out)
+}
+
+// rewind is Rewind after everything that refuses it.
+func (s *Groups) rewind(now time.Time, g *group, n int, to stream.SeqNo, out *machine.Effects) {
+	p := g.part(n)
 	s.setCheckpoint(now, g, n, to, out)
 	p.epoch = s.nextEpoch(p)
 	if l := p.live; l != nil {
@@ -85,7 +87,6 @@ func (s *Groups) Rewind(now time.Time, name string, n int, to stream.SeqNo, out 
 		g.note(Change{At: now, Partition: n, From: p.owner, To: p.owner, Why: "rewound"})
 		s.tell(m)
 	}
-	return nil
 }
 
 // RewindAll is Rewind of several partitions, all of them or none.
@@ -93,10 +94,12 @@ func (s *Groups) RewindAll(now time.Time, name string, parts []int, to []stream.
 	if err := s.partsFit(name, parts, 0); err != nil {
 		return err
 	}
-	for i, n := range parts {
-		if err := s.Rewind(now, name, n, to[i], out); err != nil {
-			return err
-		}
+	g, err := s.open(name)
+	if err != nil {
+		return err
+	}
+	for i, n := range parts { // nothing refuses it any more: the history takes memory, too
+		s.rewind(now, g, n, to[i], out)
 	}
 	return nil
 }

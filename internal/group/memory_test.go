@@ -63,6 +63,21 @@ func TestWithoutMemoryNothingIsAdded(t *testing.T) {
 	}
 }
 
+// A rewind of several partitions is done for all of them or for none, also if the history of
+// the group takes the memory that the last of them need.
+func TestARewindIsNotHalfDone(t *testing.T) {
+	r := newRig(t, 2)
+	r.join("a")
+	r.pass(joinWindow)
+	r.SetPartitions(r.now, 4)
+	r.SetSpace(2 * (slotCost + partCost)) // of those that are new
+	records := r.out.Count()
+	err := r.RewindAll(r.now, grp, []int{0, 1, 2, 3}, []stream.SeqNo{1, 1, 1, 1}, &r.out)
+	if n := r.out.Count() - records; err == nil && n != 8 || err != nil && n != 0 {
+		t.Errorf("%v, after %d records", err, n)
+	}
+}
+
 // A claim that loses, and a checkpoint that is fenced, make no group and no partition.
 func TestWhatIsRefusedLeavesNothing(t *testing.T) {
 	r := newRig(t, 1024)
