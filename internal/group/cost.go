@@ -14,6 +14,10 @@ const (
 	coolCost   = 48
 	claimCost  = 64
 	changeCost = 112
+
+	// claimName is what the name in a claim takes at least. So a process can claim what
+	// another, or nobody, had claimed before, however little memory is left.
+	claimName = 64
 )
 
 // handledCost is what a partition takes that members share.
@@ -51,7 +55,7 @@ func (c *claim) cost() int64 {
 	if c == nil {
 		return 0
 	}
-	return claimCost + int64(len(c.owner))
+	return claimCost + max(claimName, int64(len(c.owner)))
 }
 
 func (h *hold) cost() int64 {

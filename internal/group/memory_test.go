@@ -36,7 +36,7 @@ func TestWithoutMemoryNothingIsAdded(t *testing.T) {
 		"a partition that is to be left": r.MoveAway(r.now, grp, 0, 0, &r.out),
 	}
 	_, _, refused["a claim"] = r.Claim(r.now, "other", Ownership{Partition: 2, Owner: "x"}, &r.out)
-	_, _, refused["a longer name"] = r.Claim(r.now, "other", Ownership{Partition: 1, Owner: "xyz", ETag: first.ETag}, &r.out)
+	_, _, refused["a longer name"] = r.Claim(r.now, "other", Ownership{Partition: 1, Owner: strings.Repeat("x", 65), ETag: first.ETag}, &r.out)
 	for what, err := range refused {
 		if err != ErrMemory {
 			t.Errorf("%s: %v, want %v", what, err, ErrMemory)
@@ -45,8 +45,13 @@ func TestWithoutMemoryNothingIsAdded(t *testing.T) {
 	if r.out.Count() != records || r.Size() != size || len(r.Names()) != 2 {
 		t.Fatalf("%d records were written, the size changed by %d, groups %v", r.out.Count()-records, r.Size()-size, r.Names())
 	}
-	_, _, err = r.Claim(r.now, "other", Ownership{Partition: 1, Owner: "y", ETag: first.ETag}, &r.out)
-	r.must(err)
+	for _, owner := range []string{"", "another-" + strings.Repeat("y", 36)} { // given up, and claimed by another
+		won, next, err := r.Claim(r.now, "other", Ownership{Partition: 1, Owner: owner, ETag: first.ETag}, &r.out)
+		if r.must(err); !won {
+			t.Fatalf("%q has not won", owner)
+		}
+		first = next
+	}
 	r.must(r.SetCheckpoint(r.now, "other", Checkpoint{Partition: 1, SeqNo: 9}, &r.out))
 	r.must(r.checkpoint(0, 1, 3))
 	r.join("a") // which is there
@@ -114,7 +119,7 @@ func TestSizeIsWhatTheHeapGrowsBy(t *testing.T) {
 		most int64 // bytes for each group
 		make func(r *rig, group string, i int)
 	}{
-		{"claims of one process", 200 << 10, func(r *rig, group string, _ int) {
+		{"claims of one process", 250 << 10, func(r *rig, group string, _ int) {
 			for n := range partitions {
 				_, _, err := r.Claim(r.now, group, Ownership{Partition: n, Owner: "one"}, &r.out)
 				r.must(err)

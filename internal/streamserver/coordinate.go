@@ -163,18 +163,23 @@ func (h *Hub) claim(grp string, cs []group.Ownership, won *[]group.Ownership) fu
 			if _, err := h.partition(c.Partition); err != nil {
 				return err
 			}
+		}
+		var refused error
+		for _, c := range cs {
 			wins, o, err := g.Claim(now, grp, c, &h.eff)
-			if errors.Is(err, group.ErrMemory) && len(*won) > 0 {
-				return nil // the others have not won
-			}
-			if err != nil {
+			switch {
+			case errors.Is(err, group.ErrMemory):
+				refused = err // it has not won; others of them may be renewed still
+			case err != nil:
 				return err
-			}
-			if wins {
+			case wins:
 				*won = append(*won, o)
 			}
 		}
-		return nil
+		if len(*won) > 0 {
+			return nil
+		}
+		return refused
 	})
 }
 

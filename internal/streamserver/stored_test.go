@@ -108,3 +108,31 @@ func TestProducersAndPartitionsAreCharged(t *testing.T) {
 		t.Errorf("%d bytes are charged for a hub that has ended", now)
 	}
 }
+
+// A request may claim some partitions and renew the claims of others. Without memory the new
+// claims are lost, and the others are renewed, whatever comes first: who loses all of them
+// has to stop.
+func TestClaimsAreRenewedWithoutMemory(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 4})
+	r.opts.Stored = budget.New(100 << 10)
+	r.crash(1)
+	r.settle()
+	claim := func(cs ...group.Ownership) (won []group.Ownership, err error) {
+		return won, r.do(func() (err error) {
+			won, err = r.h.Claim(t.Context(), "g", cs)
+			return err
+		})
+	}
+	mine, err := claim(group.Ownership{Partition: 2, Owner: "x"}, group.Ownership{Partition: 3, Owner: "x"})
+	if err != nil || len(mine) != 2 {
+		t.Fatal(mine, err)
+	}
+	r.opts.Stored.Charge(100 << 10) // by another hub
+	fresh := []group.Ownership{{Partition: 0, Owner: "x"}, {Partition: 1, Owner: "x"}}
+	if won, err := claim(append(fresh, mine...)...); err != nil || len(won) != 2 || won[0].Partition != 2 || won[1].Partition != 3 {
+		t.Errorf("won %v, %v; want both claims that there were", won, err)
+	}
+	if _, err := claim(fresh...); !errors.Is(err, group.ErrMemory) {
+		t.Errorf("new ones only: %v, want %v", err, group.ErrMemory)
+	}
+}
