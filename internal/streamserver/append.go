@@ -110,6 +110,7 @@ func (a *appending) store(h *Hub) error {
 	a.first = p.m.Append(h.tx.Now(), stream.Arrival{Body: body, Count: uint32(a.Count), Producer: a.Producer}, &h.eff)
 	p.arrived.events += uint64(a.Count)
 	p.arrived.bytes += uint64(len(a.Raw))
+	h.pace.earn(int64(len(a.Raw)))
 	h.changed(p)
 	h.touch(p)
 	return nil

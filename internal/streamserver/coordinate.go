@@ -210,6 +210,7 @@ func (h *Hub) forget(grp string) func(*engine.Tx) error {
 		if h.groups == nil {
 			return nil
 		}
+		h.pace.earn(paceBurst) // an operator who ends a storm is not refused because of it
 		return fn(tx)
 	}
 }

@@ -99,7 +99,9 @@ func (h *Hub) chargeGroups() {
 // tickGroups does what time has made due.
 func (h *Hub) tickGroups() {
 	h.tx.WriteAs(h.groups.unit)
+	before := h.eff.Size()
 	h.groups.m.Tick(h.tx.Now(), &h.eff)
+	h.pace.wrote(h.eff.Size() - before)
 	h.groupsChanged()
 }
 
@@ -110,10 +112,15 @@ func (h *Hub) onGroups(frees bool, fn func(g *group.Groups, now time.Time) error
 		if tx.Full() && !frees {
 			return ErrDiskFull
 		}
+		if err := h.pace.admit(tx.Now(), frees); err != nil {
+			return err
+		}
 		c := h.coordinate()
 		c.m.SetSpace(h.stored.Available())
 		tx.WriteAs(c.unit)
+		before := h.eff.Size()
 		err := fn(c.m, tx.Now())
+		h.pace.wrote(h.eff.Size() - before)
 		h.groupsChanged()
 		return err
 	}

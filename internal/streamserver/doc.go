@@ -63,7 +63,7 @@
 //	append.go, producer.go           batches, idempotent producers
 //	reader.go, ask.go, fetch.go      a reader: its life, questions and answers, reading
 //	group.go                         who may read beside whom
-//	coordinator.go                   the groups and their members, as the hub sees them
+//	coordinator.go, pace.go          the groups and their members, as the hub sees them; how much they write
 //	member.go, coordinate.go         what members, and those who look after them, may do
 //	groupinfo.go, info.go, flow.go, damage.go      for operators
 //	manual.go                        for simulators and tests

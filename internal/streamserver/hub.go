@@ -91,6 +91,7 @@ type Hub struct {
 	ends       engine.Held[end]
 	answers    engine.Held[*Reader]
 	groups     *coordinator // nil while nobody has needed it
+	pace       pace         // of the records of groups
 
 	lost []Loss // set by Open
 	// lostBelow is how many partitions there may have been before a repair; zero if it has

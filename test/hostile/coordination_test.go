@@ -21,6 +21,7 @@ import (
 var coordinationScenes = []attack{
 	{"24.06_consumer_groups", crowdedGroups},
 	{"24.13_group_pause", pausesOfAll},
+	{"24.13_group_restarts", restartsWithoutEnd},
 }
 
 // wide is how many partitions the hubs of these scenes have.
