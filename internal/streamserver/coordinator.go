@@ -96,6 +96,10 @@ func (h *Hub) chargeGroups() {
 	c.charged = size
 }
 
+// ownSpace is how much memory the groups of a hub may take in any case, however much those of
+// other hubs take: that of a group, with some dozens of members.
+func (h *Hub) ownSpace() int64 { return 64<<10 + 512*int64(len(h.partitions)) }
+
 // tickGroups does what time has made due.
 func (h *Hub) tickGroups() {
 	h.tx.WriteAs(h.groups.unit)
@@ -116,7 +120,7 @@ func (h *Hub) onGroups(frees bool, fn func(g *group.Groups, now time.Time) error
 			return err
 		}
 		c := h.coordinate()
-		c.m.SetSpace(h.stored.Available())
+		c.m.SetSpace(max(h.stored.Available(), h.ownSpace()-c.m.Size()))
 		tx.WriteAs(c.unit)
 		before := h.eff.Size()
 		err := fn(c.m, tx.Now())

@@ -128,11 +128,38 @@ func TestClaimsAreRenewedWithoutMemory(t *testing.T) {
 		t.Fatal(mine, err)
 	}
 	r.opts.Stored.Charge(100 << 10) // by another hub
+	for i := range 400 {            // and this one uses up what it has in any case
+		_ = r.do(func() error {
+			_, err := r.h.Claim(t.Context(), fmt.Sprint("group", i/4), []group.Ownership{{Partition: i % 4, Owner: "x"}})
+			return err
+		})
+	}
 	fresh := []group.Ownership{{Partition: 0, Owner: "x"}, {Partition: 1, Owner: "x"}}
 	if won, err := claim(append(fresh, mine...)...); err != nil || len(won) != 2 || won[0].Partition != 2 || won[1].Partition != 3 {
 		t.Errorf("won %v, %v; want both claims that there were", won, err)
 	}
 	if _, err := claim(fresh...); !errors.Is(err, group.ErrMemory) {
 		t.Errorf("new ones only: %v, want %v", err, group.ErrMemory)
+	}
+}
+
+// A hub whose groups take little is not stopped by those of others: a fleet that is started
+// anew can join and claim, and a process that was away for a moment can come back.
+func TestEachHubHasMemoryForAGroup(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 32})
+	r.opts.Stored = budget.New(1 << 20)
+	r.crash(1)
+	r.settle()
+	r.opts.Stored.Charge(1 << 20) // by other hubs
+	joined := 0
+	var err error
+	for ; err == nil && joined < 1000; joined++ {
+		_, err = r.tryJoin(fmt.Sprint("member", joined), "1")
+	}
+	if !errors.Is(err, group.ErrMemory) || joined < 40 {
+		t.Fatalf("member %d: %v, want %v after some dozens", joined, err, group.ErrMemory)
+	}
+	if size := r.h.groups.m.Size(); size > 128<<10 {
+		t.Errorf("the groups take %d bytes", size)
 	}
 }
