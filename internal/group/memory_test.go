@@ -206,3 +206,31 @@ func TestAPauseOfAllIsOneStep(t *testing.T) {
 		t.Errorf("%d members hear that it is taken", len(news))
 	}
 }
+
+// What is reserved on the disk for a snapshot is enough for it, also after a restart, when
+// nobody has come back yet, and with names as long as they may be.
+func TestSnapshotIsNotLargerThanItSays(t *testing.T) {
+	long := strings.Repeat("n", maxName)
+	for _, group := range []string{grp, strings.Repeat("g", 50), strings.Repeat("g", maxName)} {
+		r := newRig(t, 200)
+		r.must(r.Join(r.now, group, Member{ID: long, Run: long, Name: long}, &r.out))
+		r.Tick(r.now.Add(joinWindow), &r.out)
+		for n := range 200 {
+			r.must(r.Checkpoint(r.now, group, Checkpoint{Partition: n, Epoch: 1, SeqNo: 1 << 40}, &r.out))
+		}
+		s := New()
+		for _, rec := range r.out.Records() {
+			if err := s.Replay(rec, new(machine.Effects)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for what, s := range map[string]*Groups{"before": r.Groups, "after": s} {
+			var out machine.Effects
+			for snap := s.Snapshot(); !snap.Step(&machine.Budget{Items: 1000, Bytes: 1 << 20}, nil, &out); {
+			}
+			if said := s.SnapshotSize(); uint64(out.Size()) > said {
+				t.Errorf("%s a restart: %d bytes, said %d; the group has a name of %d", what, out.Size(), said, len(group))
+			}
+		}
+	}
+}

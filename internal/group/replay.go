@@ -172,6 +172,9 @@ func (s *Groups) replayOwner(g *group, n int, r *machine.Reader) error {
 	if m := g.member(owner); m != nil {
 		owner = m.ID // one of them is enough
 	}
+	if owner != "" {
+		g.handling(p) // its owner comes back: memory, and the reserve for a snapshot, are as before
+	}
 	p.epoch, p.owner, p.since = max(epoch, p.epoch), owner, since
 	s.last = max(s.last, since)
 	return nil

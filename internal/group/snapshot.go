@@ -20,7 +20,8 @@ type snapshot struct {
 // Snapshot implements [machine.Machine].
 func (s *Groups) Snapshot() machine.Snapshot { return &snapshot{s: s, parts: -1} }
 
-// SnapshotSize implements [machine.Machine].
+// SnapshotSize implements [machine.Machine]. What is in memory only of a partition that has an
+// owner makes up for its name, which is in the record and is not counted.
 func (s *Groups) SnapshotSize() uint64 {
 	return 64 + uint64(s.size) + 100*uint64(s.members) + 120*uint64(s.parts) + uint64(s.repeated)
 }
