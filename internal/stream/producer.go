@@ -24,18 +24,10 @@ const (
 	// recentBatches is how many batches of a producer are recognized when they come
 	// again. A client resends what was not acknowledged, and has few of those.
 	recentBatches = 5
+
+	// ProducerCost is about how much memory a producer takes.
+	ProducerCost = 400
 )
-
-// producerCost is what a producer takes in memory, with what the allocator adds.
-const producerCost = 192
-
-// ProducersSize returns about how much memory the producers take.
-func (p *Partition) ProducersSize() int64 { return producerCost * int64(len(p.producers.list)) }
-
-// AddsProducer reports whether there is one producer more when this one is opened.
-func (p *Partition) AddsProducer(asked Producer) bool {
-	return len(p.producers.list) < maxProducers && (asked.ID < 0 || p.producers.find(asked.ID) < 0)
-}
 
 // producers are what a partition knows of its producers, longest unused first. It is a
 // list: there are few, and the one that sends is usually at the end.
@@ -183,4 +175,24 @@ func (p *Partition) OpenProducer(asked Producer, out *machine.Effects) (Producer
 	out.End()
 	p.producers.opened(got, assigned)
 	return got, nil
+}
+
+// Producers returns how many producers the partition remembers.
+func (p *Partition) Producers() int { return len(p.producers.list) }
+
+// AddsProducer reports whether OpenProducer would make the partition remember one more.
+func (p *Partition) AddsProducer(asked Producer) bool {
+	return len(p.producers.list) < maxProducers && p.producers.find(asked.ID) < 0
+}
+
+// ReplaceProducer is OpenProducer of one without an id that makes the partition remember no
+// more than before: it gets the id of the one that was unused longest, with a higher epoch.
+func (p *Partition) ReplaceProducer(asked Producer, out *machine.Effects) (Producer, error) {
+	for _, x := range p.producers.list {
+		if x.epoch < math.MaxInt16 {
+			asked.ID, asked.Epoch, asked.Seq = x.id, x.epoch+1, max(asked.Seq, 0)
+			break
+		}
+	}
+	return p.OpenProducer(asked, out)
 }

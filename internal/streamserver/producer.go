@@ -39,13 +39,15 @@ func (h *Hub) openProducer(tx *engine.Tx, partition int, asked *Producer) (Produ
 	if asked == nil {
 		asked = &Producer{ID: -1, Epoch: -1, Seq: -1}
 	}
-	if p.m.AddsProducer(*asked) {
-		if err := h.fits(1); err != nil {
-			return Producer{}, err
-		}
-	}
 	tx.WriteAs(p.unit)
-	got, err := p.m.OpenProducer(*asked, &h.eff)
+	open := p.m.OpenProducer
+	if p.m.AddsProducer(*asked) && !h.fitsProducer(p) {
+		if asked.ID >= 0 || p.m.Producers() == 0 {
+			return Producer{}, ErrMemory
+		}
+		open = p.m.ReplaceProducer
+	}
+	got, err := open(*asked, &h.eff)
 	h.changed(p)
 	return got, err
 }

@@ -3,10 +3,13 @@
 package streamserver
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
+	"time"
 
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/stream"
 )
@@ -135,4 +138,102 @@ func TestAppendIsRefused(t *testing.T) {
 		}
 	}
 	r.append(1, 1, 10)
+}
+
+// Producers are in memory and there again after a restart, so they are charged. They get at
+// most half of the account: who sends cannot take the memory of those who read. A new one
+// then takes the place of the one that was unused longest, as if there were as many as a
+// partition remembers; one that is known may always begin again.
+func TestProducersAreCharged(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 4})
+	r.opts.Stored = budget.New(100 << 10)
+	r.crash(1)
+	r.settle()
+	open := func(partition int, asked *Producer) (p Producer, err error) {
+		return p, r.do(func() (err error) {
+			p, err = r.h.OpenProducer(t.Context(), partition, asked)
+			return err
+		})
+	}
+	var last Producer
+	for n := range 600 {
+		p, err := open(1, nil)
+		if err != nil || p == last {
+			t.Fatalf("producer %d: %v, %v", n, p, err)
+		}
+		last = p
+	}
+	used := r.opts.Stored.Used()
+	if used > 51<<10 || r.h.partitions[1].m.Producers() < 100 {
+		t.Fatalf("%d producers, %d bytes are charged", r.h.partitions[1].m.Producers(), used)
+	}
+	if again, err := open(1, &Producer{ID: last.ID, Epoch: -1, Seq: -1}); err != nil || again != last {
+		t.Errorf("the last one, again: %v, %v; want %v", again, err, last)
+	}
+	if _, err := open(1, &Producer{ID: 1 << 40, Epoch: -1, Seq: -1}); !errors.Is(err, ErrMemory) {
+		t.Errorf("one with an id of its own: %v, want %v", err, ErrMemory)
+	}
+	if _, err := open(2, &Producer{ID: 1 << 40, Epoch: -1, Seq: -1}); err != nil {
+		t.Errorf("one of a partition that has few: %v", err)
+	}
+	if _, err := r.tryJoin("m", "1"); err != nil {
+		t.Errorf("a member: %v", err)
+	}
+	r.opts.Stored = budget.New(1000)
+	r.crash(2)
+	r.settle()
+	if again := r.opts.Stored.Used(); again < used {
+		t.Errorf("after a restart %d bytes are charged, before %d", again, used)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_ = r.h.Run(ctx)
+	if now := r.opts.Stored.Used(); now != 0 {
+		t.Errorf("%d bytes are charged for a hub that has ended", now)
+	}
+}
+
+// A producer that was replaced is told so, and does not mix with the one in its place.
+func TestProducersAreReplaced(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 1})
+	r.opts.Stored = budget.New(10 << 10)
+	r.crash(1)
+	r.settle()
+	first := r.producer(nil)
+	if _, err := r.send(first, 1, 3); err != nil {
+		t.Fatal(err)
+	}
+	var next Producer
+	for n := 0; next.ID != first.ID && n < 300; n++ {
+		next = r.producer(nil)
+	}
+	if next.ID != first.ID || next.Epoch != first.Epoch+1 {
+		t.Fatalf("nobody has replaced %v", first)
+	}
+	if _, err := r.send(first, 4, 1); !errors.Is(err, ErrProducerStolen) {
+		t.Errorf("the one that was replaced: %v, want %v", err, ErrProducerStolen)
+	}
+	at, err := r.send(next, 1, 3)
+	if err != nil || at != 3 {
+		t.Errorf("the next one: event %d, %v", at, err)
+	}
+	r.crash(2)
+	r.settle()
+	if again, err := r.send(next, 1, 3); err != nil || again != at {
+		t.Errorf("after a crash, the same batch: event %d, %v; want %d", again, err, at)
+	}
+}
+
+// A partition remembers so many producers, however many there were.
+func TestProducersThatAreForgottenCostNothing(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 1})
+	r.opts.Stored = budget.New(1 << 20)
+	r.crash(1)
+	r.settle()
+	for range 600 {
+		r.producer(nil)
+	}
+	if used := r.opts.Stored.Used(); used != partitionCost+256*stream.ProducerCost {
+		t.Errorf("%d bytes are charged, want those of 256 producers", used)
+	}
 }

@@ -104,7 +104,7 @@ var known = []struct {
 	{broker.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large", ""},
 	{broker.ErrQuota, http.StatusForbidden, "quota", ""},
 	{broker.ErrGroupMemory, http.StatusForbidden, "quota", "The broker has no memory for more members, claims and checkpoints of consumer groups (limits.storedMemory)."},
-	{broker.ErrHubMemory, http.StatusForbidden, "quota", "The broker has no memory for more partitions of event hubs (limits.storedMemory)."},
+	{broker.ErrHubMemory, http.StatusForbidden, "quota", "The broker has no memory for more partitions and idempotent producers of event hubs (limits.storedMemory)."},
 	{broker.ErrDiskFull, http.StatusInsufficientStorage, "disk_full", "The broker's disk is full. Receiving and settling still work."},
 	{broker.ErrSessionRequired, http.StatusBadRequest, "session_required", "The entity takes only messages of a session."},
 	{broker.ErrLockLost, http.StatusGone, "lock_lost", "The lock expired, the message is already settled, or the token is unknown."},
