@@ -190,6 +190,33 @@ func (s *Groups) Pause(now time.Time, name string, parts []int, until time.Time,
 	return nil
 }
 
+// PauseBytes returns how many bytes of records a pause of partitions writes at most, of all if
+// none is given, when each record takes so many besides. They are one group of the journal,
+// and say who is kept from each partition.
+func (s *Groups) PauseBytes(name string, parts []int, record int) int {
+	g, n := s.find(name), len(parts)
+	if n == 0 {
+		n = s.partitions
+	}
+	size := n * (record + len(name) + 32)
+	cooling := func(p *part) {
+		for _, c := range p.cooling() {
+			size += len(c.member) + 16
+		}
+	}
+	if g != nil && len(parts) == 0 {
+		for _, p := range g.used() {
+			cooling(p)
+		}
+	}
+	for _, n := range parts {
+		if p := g.at(n); p != nil {
+			cooling(p)
+		}
+	}
+	return size
+}
+
 // partsFit refuses what is about partitions that there are not, or for which there is no
 // memory. Each that is not held needs as much more.
 func (s *Groups) partsFit(name string, parts []int, held int64) error {

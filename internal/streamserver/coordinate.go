@@ -84,6 +84,9 @@ func (h *Hub) rewind(grp string, partitions []int, to []stream.SeqNo) func(*engi
 				return err
 			}
 		}
+		if err := h.oneGroup(len(partitions) * (2*(recordSize+len(grp)) + longestID)); err != nil {
+			return err
+		}
 		return g.RewindAll(now, grp, partitions, to, &h.eff)
 	})
 }
@@ -142,6 +145,9 @@ func (h *Hub) pause(grp string, partitions []int, until time.Time) func(*engine.
 			if _, err := h.partition(n); err != nil {
 				return err
 			}
+		}
+		if err := h.oneGroup(g.PauseBytes(grp, partitions, recordSize)); err != nil {
+			return err
 		}
 		return g.Pause(now, grp, partitions, until, &h.eff)
 	})

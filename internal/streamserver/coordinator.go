@@ -3,6 +3,8 @@
 package streamserver
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/engine"
@@ -128,6 +130,23 @@ func (h *Hub) onGroups(frees bool, fn func(g *group.Groups, now time.Time) error
 		h.groupsChanged()
 		return err
 	}
+}
+
+const (
+	// recordSize is what a record about a partition takes at most beside names.
+	recordSize = 40 + 32 // and what the journal adds; see journal.RecordSize
+	// longestID is how long the ID of a member may be; see limits.Member.
+	longestID = 256
+)
+
+// oneGroup refuses a command whose records, which are one group of the journal, are larger
+// than the segments with which the store was made allow: that would end the hub.
+func (h *Hub) oneGroup(bytes int) error {
+	err := h.tx.Reserve(bytes)
+	if errors.Is(err, engine.ErrTooLarge) {
+		return fmt.Errorf("%w: up to %d bytes of records about partitions are more than a segment of the store takes (storage.segmentSize)", err, bytes)
+	}
+	return err
 }
 
 // holdNews has members hear what is new when it is durable.

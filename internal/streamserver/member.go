@@ -49,8 +49,13 @@ func (h *Hub) Join(ctx context.Context, o MemberOptions) (*Member, error) {
 func (m *Member) join(tx *engine.Tx) error {
 	back := m.hub.groups != nil && m.hub.groups.m.Run(m.opts.Group, m.opts.ID) == m.opts.Run // nothing new is stored
 	return m.hub.onGroups(back, func(g *group.Groups, now time.Time) error {
-		m.hub.holdNews() // what there is to hear so far is for the link before
 		o := &m.opts
+		if !back { // it may get all partitions, from others, at once
+			if err := m.hub.oneGroup(2 * len(m.hub.partitions) * (recordSize + len(o.Group) + len(o.ID))); err != nil {
+				return err
+			}
+		}
+		m.hub.holdNews() // what there is to hear so far is for the link before
 		err := g.Join(now, o.Group, group.Member{ID: o.ID, Run: o.Run, Name: o.Name, Keep: o.Keep}, &m.hub.eff)
 		if err != nil {
 			return err

@@ -499,3 +499,52 @@ func TestMembersComeBackOnAFullDisk(t *testing.T) {
 	r.settle()
 	a.owns(t, "0@1")
 }
+
+// A pause of all partitions is one group of the journal. One that does not fit, because many
+// members with long names are kept from the partitions, is refused, and does not stop the hub.
+func TestAPauseThatIsTooLargeIsRefused(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 64})
+	for i := range 8 {
+		x := r.join(strings.Repeat("i", 200)+fmt.Sprint(i), "1")
+		r.pass(time.Second, x)
+		for _, g := range x.has.Grants {
+			if err := r.do(func() error {
+				return r.h.Release(t.Context(), "g", x.opts.ID, g.Partition, g.Epoch, time.Hour)
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.do(func() error { return x.Leave(t.Context()) }); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Second)
+	}
+	pause := func(partitions ...int) error {
+		return r.do(func() error { return r.h.Pause(t.Context(), "g", partitions, r.now.Add(time.Hour)) })
+	}
+	if err := pause(); !errors.Is(err, engine.ErrTooLarge) {
+		t.Errorf("all: %v, want %v", err, engine.ErrTooLarge)
+	}
+	if err := pause(1, 2, 3); err != nil {
+		t.Errorf("some: %v", err)
+	}
+}
+
+// So is a member whose partitions would not fit, and a rewind of all.
+func TestAMemberWhosePartitionsDoNotFitIsRefused(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 512})
+	if _, err := r.tryJoin(strings.Repeat("i", 200), "1"); !errors.Is(err, engine.ErrTooLarge) {
+		t.Errorf("join: %v, want %v", err, engine.ErrTooLarge)
+	}
+	all := make([]int, 512)
+	for i := range all {
+		all[i] = i
+	}
+	err := r.do(func() error {
+		_, err := r.h.Rewind(t.Context(), "g", all, stream.Earliest())
+		return err
+	})
+	if !errors.Is(err, engine.ErrTooLarge) {
+		t.Errorf("rewind: %v, want %v", err, engine.ErrTooLarge)
+	}
+}

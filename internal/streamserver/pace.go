@@ -49,7 +49,7 @@ func (p *pace) admit(now time.Time, frees bool) error {
 }
 
 // wrote counts bytes of records.
-func (p *pace) wrote(n int) { p.spent += int64(n) }
+func (p *pace) wrote(n int) { p.spent += int64(max(n, 0)) } // it is less if a group was committed meanwhile
 
 // earn gives back what time, or events, allow to write.
 func (p *pace) earn(n int64) { p.spent = max(0, p.spent-n) }
