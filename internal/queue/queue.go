@@ -92,8 +92,8 @@ func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
 	if e.Life != 0 {
 		d.ExpiresAt = entries.Moment(e.Expiry())
 	}
-	if len(q.core.Reasons) > 0 {
-		d.Reason = q.core.Reasons[seq]
+	if q.core.Reasons.Len() > 0 {
+		d.Reason, _ = q.core.Reasons.Get(seq)
 	}
 	switch e.State() {
 	case Scheduled:

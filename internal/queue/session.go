@@ -59,7 +59,7 @@ func (q *Queue) LockNextSession(now time.Time, w TakeOptions) (SessionLock, time
 func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
 	slot := q.core.Locks.Put(lease.Lock{Nonce: q.nonce(), At: at, Session: n})
 	q.core.Locks.Begin(slot, at)
-	s := &q.core.Sessions.All[n]
+	s := q.core.Sessions.All[n]
 	s.Lock = slot
 	s.Unlist(&q.core.Index)
 	l := &q.core.Locks.All[slot]
@@ -118,7 +118,7 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 			q.fail(seq, e, out)
 		}
 	}
-	q.freeSession(&q.core.Sessions.All[n])
+	q.freeSession(q.core.Sessions.All[n])
 	return done
 }
 

@@ -10,21 +10,19 @@ func (s *Store) EnqueuedAt(seq SeqNo, e *Entry) int64 {
 	if e.Flags&FlagInherited == 0 {
 		return e.OrderTime
 	}
-	return s.ArrivalTimes[seq]
+	at, _ := s.ArrivalTimes.Get(seq)
+	return at
 }
 
 // SetArrivalTime says that a message arrived later than its order time.
 func (s *Store) SetArrivalTime(seq SeqNo, e *Entry, at int64) {
-	if s.ArrivalTimes == nil {
-		s.ArrivalTimes = make(map[SeqNo]int64)
-	}
 	e.Flags |= FlagInherited
-	s.ArrivalTimes[seq] = at
+	s.ArrivalTimes.Set(seq, at)
 }
 
 // DropArrivalTime removes the arrival time of a message that is being removed.
 func (s *Store) DropArrivalTime(seq SeqNo, e *Entry) {
 	if e.Flags&FlagInherited != 0 {
-		delete(s.ArrivalTimes, seq)
+		s.ArrivalTimes.Delete(seq)
 	}
 }

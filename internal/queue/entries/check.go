@@ -54,6 +54,9 @@ func (s *Store) CheckSlabs(runs []*SlabRun, discarded []SlabRun) error {
 			return fmt.Errorf("invariant 8: run %d has %d messages, counts %d, pending %d", i, n, r.n, r.pending)
 		}
 	}
+	if err := s.checkMemory(); err != nil {
+		return err
+	}
 	for n := range s.all {
 		sh := &s.all[n]
 		if sh.pinned != pinned[uint32(n)] {
@@ -79,6 +82,33 @@ func (s *Store) CheckSlabs(runs []*SlabRun, discarded []SlabRun) error {
 		if live != sh.live || live == 0 && !sh.pinned || waiting != sh.inRun && !cleared[uint32(n)] {
 			return fmt.Errorf("invariant 8: slab %d counts %d entries and %d in a run, found %d and %d", n, sh.live, sh.inRun, live, waiting)
 		}
+	}
+	return nil
+}
+
+// checkMemory verifies that the slabs and pages that are counted are those that exist.
+func (s *Store) checkMemory() error {
+	slots, inRuns := len(s.spare)*SlabLen, int64(0)
+	for n := range s.all {
+		slots += len(s.all[n].entries)
+		inRuns += int64(s.all[n].inRun)
+	}
+	if slots != s.slots || inRuns != s.inRuns {
+		return fmt.Errorf("invariant 3: %d slots and %d messages in runs are counted, found %d and %d", s.slots, s.inRuns, slots, inRuns)
+	}
+	fulls, packs := len(s.spareFull), len(s.sparePack)
+	for _, d := range s.dirs {
+		for i := range d.pages {
+			if d.pages[i].full != nil {
+				fulls++
+			}
+			if d.pages[i].pack != nil {
+				packs++
+			}
+		}
+	}
+	if fulls != s.fulls || packs != s.packs {
+		return fmt.Errorf("invariant 3: %d full and %d packed pages are counted, found %d and %d", s.fulls, s.packs, fulls, packs)
 	}
 	return nil
 }

@@ -19,6 +19,8 @@
 //	groups.go       interned names
 //	seqlist.go      a list of sequence numbers
 //	sortedlist.go   messages by order time: a SeqList and a run
+//	table.go        a map that gives its memory back
+//	memory.go       what all of it takes
 //	check.go        invariants, for tests
 //
 // # Invariants

@@ -13,6 +13,9 @@ package entries
 // finds nothing and sets the exact bound. A page is in the heap at most once; a
 // lower bound moves it up.
 
+// keptExpiries is how many have memory while there is none.
+const keptExpiries = 64
+
 // pageExpiry is the bound of a page. The page has its index in the heap, so that it can
 // be moved, and removed with the page.
 type pageExpiry struct {
@@ -76,6 +79,9 @@ func (s *Store) forgetExpiry(p *page) {
 	p.expiry = 0
 	last := s.expiries[end]
 	s.expiries = s.expiries[:end]
+	if end == 0 && cap(s.expiries) > keptExpiries {
+		s.expiries = nil
+	}
 	switch {
 	case i == end:
 	case i > 0 && last.at < s.expiries[(i-1)/2].at:

@@ -21,7 +21,7 @@ type Group struct {
 
 // Groups numbers group keys. Number zero is that of messages without session and fair key.
 type Groups struct {
-	ByName map[GroupKey]uint32
+	ByName Table[GroupKey, uint32]
 	All    []Group
 	free   []uint32
 	Bytes  int64 // that all of them count toward Footprint
@@ -32,12 +32,9 @@ func NewGroups() Groups { return Groups{All: make([]Group, 1)} }
 
 // Join counts one more message of b and reports whether it is the first.
 func (g *Groups) Join(b GroupKey) (n uint32, first bool) {
-	if n, ok := g.ByName[b]; ok {
+	if n, ok := g.ByName.Get(b); ok {
 		g.All[n].Refs++
 		return n, false
-	}
-	if g.ByName == nil {
-		g.ByName = make(map[GroupKey]uint32)
 	}
 	// The names may be part of a message's buffer, which must not stay in memory.
 	b.Session, b.Key = strings.Clone(b.Session), strings.Clone(b.Key)
@@ -48,10 +45,13 @@ func (g *Groups) Join(b GroupKey) (n uint32, first bool) {
 		g.All = append(g.All, Group{})
 	}
 	g.All[n] = Group{GroupKey: b, Refs: 1}
-	g.ByName[b] = n
+	g.ByName.Set(b, n)
 	g.Bytes += GroupCost(b.Session, b.Key)
 	return n, true
 }
+
+// keptGroups is how many numbers have memory while there is no group.
+const keptGroups = 1024
 
 // Leave counts one message less and reports whether it was the last.
 func (g *Groups) Leave(n uint32) (last bool) {
@@ -60,11 +60,21 @@ func (g *Groups) Leave(n uint32) (last bool) {
 	if gr.Refs > 0 {
 		return false
 	}
-	delete(g.ByName, gr.GroupKey)
+	g.ByName.Delete(gr.GroupKey)
 	g.Bytes -= GroupCost(gr.Session, gr.Key)
 	*gr = Group{}
 	g.free = append(g.free, n)
+	if len(g.free) == len(g.All)-1 && len(g.All) > keptGroups {
+		g.All, g.free = make([]Group, 1), nil
+	}
 	return true
+}
+
+// Memory returns about how many bytes the groups take, with their sessions and fair keys.
+// A number that is free takes a little.
+func (g *Groups) Memory() int64 {
+	const freeNumber = 128
+	return g.Bytes + int64(len(g.free))*freeNumber
 }
 
 // A group counts toward the size of a queue with its names, of which there are several

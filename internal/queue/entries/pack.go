@@ -41,7 +41,7 @@ type packed struct {
 const packedLen = 16
 
 // maxSpare is how many pages of each kind are kept for reuse.
-const maxSpare = 2
+const maxSpare = 1
 
 func (k *packed) get(at uint64) *SlotAddr { return &k.addrs[k.has.before(at)] }
 
@@ -68,11 +68,19 @@ func (s *Store) unpack(p *page) {
 
 // recycle stores the memory of a page for reuse.
 func (s *Store) recycle(p *page) {
-	if p.full != nil && len(s.spareFull) < maxSpare {
+	switch {
+	case p.full == nil:
+	case len(s.spareFull) < maxSpare:
 		s.spareFull = append(s.spareFull, p.full)
+	default:
+		s.fulls--
 	}
-	if p.pack != nil && len(s.sparePack) < maxSpare {
+	switch {
+	case p.pack == nil:
+	case len(s.sparePack) < maxSpare:
 		s.sparePack = append(s.sparePack, p.pack)
+	default:
+		s.packs--
 	}
 }
 
@@ -82,6 +90,7 @@ func (s *Store) newFull() *[pageLen]SlotAddr {
 		s.spareFull = s.spareFull[:n-1]
 		return full
 	}
+	s.fulls++
 	return new([pageLen]SlotAddr)
 }
 
@@ -91,5 +100,6 @@ func (s *Store) newPack() *packed {
 		s.sparePack = s.sparePack[:n-1]
 		return pack
 	}
+	s.packs++
 	return new(packed)
 }

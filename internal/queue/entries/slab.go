@@ -6,10 +6,14 @@ const (
 	slabBits = 7
 	SlabLen  = 121 // 121 entries of 56 bytes fill an allocator size class of 6784 bytes
 
-	minSpareSlabs = 4           // empty slabs kept for reuse, plus one for each sixteen in use
-	sparseSlab    = SlabLen / 4 // an unpinned slab with no more entries is compacted
-	fewEntries    = 4           // the same, even if it seemed to empty in order
-	thinSlab      = SlabLen / 2 // a slab inside a run with no more listed entries leaves the run
+	smallSlab  = 8 // entries of the first slab of a queue: there may be very many short queues
+	middleSlab = 32
+
+	keptSlabs  = 64          // numbers that have memory while there is no slab
+	spareSlabs = 4           // empty slabs kept for reuse at most, plus one for each sixteen in use
+	sparsePart = 4           // an unpinned slab with no more than one in so many entries is compacted
+	fewEntries = 4           // the same, even if it seemed to empty in order
+	thinSlab   = SlabLen / 2 // a slab inside a run with no more listed entries leaves the run
 )
 
 // SlotAddr is the address of an entry: slab id and slot. Zero is none.
@@ -23,7 +27,7 @@ type SlotAddr uint32
 func (n SlotAddr) slab() uint32 { return uint32(n >> slabBits) }
 func (n SlotAddr) slot() int    { return int(n & (1<<slabBits - 1)) }
 
-// slab holds 121 entries. Slots are allocated in ascending order and reused only
+// slab holds 121 entries; one that short queues share may hold less. Slots are allocated in ascending order and reused only
 // after the whole slab is empty: then slot order is the order of arrival, and a
 // run can be walked like an array.
 //
@@ -41,12 +45,12 @@ func (n SlotAddr) slot() int    { return int(n & (1<<slabBits - 1)) }
 //	                                     shared slab, so that a few old messages do
 //	                                     not retain thousands of slabs
 type slab struct {
-	entries    *[SlabLen]Entry // nil: the slab id is free
-	next, prev uint32          // neighbours in its run
-	used       uint8           // slots allocated
-	live       uint8           // entries in use
-	inRun      uint8           // of those, entries with flagInRun
-	pinned     bool            // a run refers to it, or it is the shared slab
+	entries    []Entry // nil: the slab id is free
+	next, prev uint32  // neighbours in its run
+	used       uint8   // slots allocated
+	live       uint8   // entries in use
+	inRun      uint8   // of those, entries with flagInRun
+	pinned     bool    // a run refers to it, or it is the shared slab
 }
 
 // SlabRun is a chain of slabs that holds the tail of one long list in its order.
@@ -75,10 +79,12 @@ func (r *SlabRun) Empty() bool { return r.first == 0 }
 type slabs struct {
 	all         []slab // by slab id; id zero is none
 	free        []uint32
-	spare       []*[SlabLen]Entry
-	shared      uint32   // slab for entries that are in no run
-	sparseSlabs []uint32 // slabs that may have become sparse
+	spare       [][]Entry // of SlabLen
+	slots       int       // of all slabs and spare ones
+	shared      uint32    // slab for entries that are in no run
+	sparseSlabs []uint32  // slabs that may have become sparse
 
+	inRuns int64  // messages that runs list
 	Visits uint64 // messages, keys and sessions that walks have visited
 }
 
@@ -91,7 +97,7 @@ func (s *slabs) entryAt(seq SeqNo, n SlotAddr) *Entry {
 		return nil
 	}
 	sh := &s.all[n.slab()]
-	if sh.entries == nil || sh.entries[n.slot()].Seq != seq {
+	if n.slot() >= len(sh.entries) || sh.entries[n.slot()].Seq != seq {
 		return nil
 	}
 	return &sh.entries[n.slot()]
@@ -100,18 +106,18 @@ func (s *slabs) entryAt(seq SeqNo, n SlotAddr) *Entry {
 // allocSlot allocates a slot at the end of a run, or in the shared slab if r is nil.
 func (s *slabs) allocSlot(r *SlabRun) SlotAddr {
 	if r == nil {
-		if s.shared == 0 || s.all[s.shared].used == SlabLen {
+		if s.shared == 0 || int(s.all[s.shared].used) == len(s.all[s.shared].entries) {
 			old := s.shared
-			s.shared = s.newSlab()
+			s.shared = s.newSlab(s.nextShared())
 			s.unpin(old)
 		}
 		return s.takeSlot(s.shared)
 	}
 	if r.last == 0 {
-		r.last = s.newSlab()
+		r.last = s.newSlab(SlabLen)
 		r.first, r.slot = r.last, 0
 	} else if s.all[r.last].used == SlabLen {
-		n := s.newSlab()
+		n := s.newSlab(SlabLen)
 		s.all[r.last].next, s.all[n].prev = n, r.last
 		r.last = n
 	}
@@ -126,8 +132,33 @@ func (s *slabs) takeSlot(n uint32) SlotAddr {
 	return SlotAddr(n)<<slabBits | SlotAddr(sh.used-1)
 }
 
+// inUse returns how many slabs there are.
+func (s *slabs) inUse() int { return len(s.all) - min(len(s.all), 1) - len(s.free) }
+
+// nextShared returns how many entries the next shared slab should have. It grows while most
+// messages stay, and shrinks again when few do.
+func (s *slabs) nextShared() int {
+	if s.inUse() > 2 {
+		return SlabLen
+	}
+	if s.shared == 0 {
+		return smallSlab
+	}
+	old := &s.all[s.shared]
+	switch n := len(old.entries); {
+	case int(old.live) > n/2 && n == smallSlab:
+		return middleSlab
+	case int(old.live) > n/2:
+		return SlabLen
+	case int(old.live) <= smallSlab/2:
+		return smallSlab
+	default:
+		return n
+	}
+}
+
 // newSlab returns an empty slab, which is pinned.
-func (s *slabs) newSlab() uint32 {
+func (s *slabs) newSlab(size int) uint32 {
 	if len(s.all) == 0 {
 		s.all = append(s.all, slab{pinned: true})
 	}
@@ -139,10 +170,11 @@ func (s *slabs) newSlab() uint32 {
 	}
 	sh := &s.all[n]
 	sh.pinned = true
-	if k := len(s.spare); k > 0 {
+	if k := len(s.spare); k > 0 && size == SlabLen {
 		sh.entries, s.spare = s.spare[k-1], s.spare[:k-1]
 	} else {
-		sh.entries = new([SlabLen]Entry)
+		sh.entries = make([]Entry, size)
+		s.slots += size
 	}
 	return n
 }
@@ -152,10 +184,33 @@ func (s *slabs) freeSlot(n SlotAddr) {
 	sh := &s.all[n.slab()]
 	sh.entries[n.slot()] = Entry{}
 	sh.live--
-	if !sh.pinned && (sh.live == 0 || sh.live == fewEntries || sh.live == sparseSlab && !sh.drainedInOrder()) {
-		s.reclaim(n.slab())
+	switch {
+	case sh.live > uint8(sh.sparse()):
+	case !sh.pinned:
+		if sh.live == 0 || int(sh.live) == sh.few() || int(sh.live) == sh.sparse() && !sh.drainedInOrder() {
+			s.reclaim(n.slab())
+		}
+	case n.slab() == s.shared:
+		s.dropShared()
 	}
 }
+
+// dropShared frees the shared slab of a queue that has become empty, unless it is small.
+func (s *slabs) dropShared() {
+	sh := &s.all[s.shared]
+	if s.shared == 0 || sh.live > 0 || sh.used == 0 || len(sh.entries) == smallSlab || s.inUse() > 1 {
+		return
+	}
+	n := s.shared
+	s.shared = 0
+	s.unpin(n)
+}
+
+// sparse returns the number of entries at or below which a slab that is not pinned is compacted.
+func (sh *slab) sparse() int { return len(sh.entries) / sparsePart }
+
+// few returns the number at which it is compacted even if it seemed to empty in order.
+func (sh *slab) few() int { return min(fewEntries, sh.sparse()/2) }
 
 // drainedInOrder reports whether only slots at the front were freed. Then the remaining
 // entries are probably freed next, and need not be moved.
@@ -172,7 +227,7 @@ func (sh *slab) drainedInOrder() bool {
 func (s *slabs) unpin(n uint32) {
 	sh := &s.all[n]
 	sh.pinned = n == 0
-	if sh.live <= sparseSlab {
+	if int(sh.live) <= sh.sparse() {
 		s.reclaim(n)
 	}
 }
@@ -186,12 +241,25 @@ func (s *slabs) reclaim(n uint32) {
 	case sh.live > 0:
 		s.sparseSlabs = append(s.sparseSlabs, n)
 	default:
-		s.spare = append(s.spare, sh.entries)
+		if len(sh.entries) == SlabLen {
+			s.spare = append(s.spare, sh.entries)
+		} else {
+			s.slots -= len(sh.entries)
+		}
 		*sh = slab{}
 		s.free = append(s.free, n)
-		for inUse := len(s.all) - len(s.free); len(s.spare) > minSpareSlabs+inUse/16; {
+		for inUse := s.inUse(); len(s.spare) > min(inUse/2, spareSlabs)+inUse/16; {
 			s.spare[len(s.spare)-1] = nil
 			s.spare = s.spare[:len(s.spare)-1]
+			s.slots -= SlabLen
+		}
+		switch s.inUse() {
+		case 0:
+			if cap(s.all) > keptSlabs {
+				s.all, s.free, s.sparseSlabs = []slab{{pinned: true}}, nil, nil
+			}
+		case 1:
+			s.dropShared()
 		}
 	}
 }
@@ -200,6 +268,7 @@ func (s *slabs) reclaim(n uint32) {
 func (s *slabs) enterRun(r *SlabRun, e *Entry) {
 	e.Flags |= flagInRun
 	s.all[r.last].inRun++
+	s.inRuns++
 	r.n++
 	r.pending = 0
 }
@@ -233,6 +302,7 @@ func (s *slabs) popRun(r *SlabRun, e *Entry) bool {
 	}
 	e.Flags &^= flagInRun
 	sh.inRun--
+	s.inRuns--
 	r.n--
 	r.slot++
 	return true
@@ -244,6 +314,7 @@ func (s *slabs) exitRun(r *SlabRun, n SlotAddr) (isThin bool) {
 	sh := &s.all[n.slab()]
 	sh.entries[n.slot()].Flags &^= flagInRun
 	sh.inRun--
+	s.inRuns--
 	r.n--
 	switch {
 	case r.n == 0:
@@ -293,6 +364,7 @@ func (s *slabs) ClearFirstSlab(r *SlabRun) int {
 	for i := range used {
 		sh.entries[i].Flags &^= flagInRun
 	}
+	s.inRuns -= int64(sh.inRun)
 	s.Visits += uint64(used)
 	r.first = sh.next
 	sh.prev, sh.next, sh.inRun = 0, 0, 0

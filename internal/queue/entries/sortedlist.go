@@ -165,6 +165,7 @@ func (l *SortedList) dissolveSlab(s *Store, n uint32) {
 		if e := &sh.entries[i]; e.Flags&flagInRun != 0 {
 			e.Flags &^= flagInRun
 			l.run.n--
+			s.inRuns--
 			l.list.insert(s, OrderKey{e.OrderTime, e.Seq}, byOrderTime)
 		}
 	}

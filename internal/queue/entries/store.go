@@ -10,13 +10,13 @@ import (
 const (
 	pageBits = 7
 	pageLen  = 1 << pageBits // addresses
-	dirBits  = 6
+	dirBits  = 4
 	dirLen   = 1 << dirBits // pages
 )
 
 // Store finds the entry of a sequence number without a map:
 //
-//	sequence number  | directory | page (6) | slot in page (7) |
+//	sequence number  | directory | page (4) | slot in page (7) |
 //	                       |          |             |
 //	        dirs (sorted) -+          |             |
 //	                 directory.pages -+             |
@@ -40,7 +40,9 @@ type Store struct {
 	spareFull []*[pageLen]SlotAddr
 	sparePack []*packed
 
-	ArrivalTimes map[SeqNo]int64 // of messages with FlagInherited
+	fulls, packs int // allocated, with the spare ones
+
+	ArrivalTimes Table[SeqNo, int64] // of messages with FlagInherited
 }
 
 type directory struct {
@@ -178,7 +180,7 @@ func (s *Store) clearSparse() {
 		no := s.sparseSlabs[k]
 		s.sparseSlabs = s.sparseSlabs[:k]
 		sh := s.all[no]
-		if sh.entries == nil || sh.pinned || sh.live > sparseSlab {
+		if sh.entries == nil || sh.pinned || int(sh.live) > sh.sparse() {
 			continue // it was emptied, or is in use again
 		}
 		for i := range sh.used {

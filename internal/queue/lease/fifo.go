@@ -2,6 +2,8 @@
 
 package lease
 
+import "unsafe"
+
 const chunkLen = 128
 
 // fifo is a first-in first-out list in chunks, so that a long one wastes at most two of
@@ -54,8 +56,20 @@ func (f *fifo[T]) pop() T {
 		f.spare, f.chunks[f.first] = f.chunks[f.first], nil
 		f.first++
 		f.head = 0
+		if f.n == 0 {
+			*f = fifo[T]{popped: f.popped, spare: f.spare}
+		}
 	case f.n == 0: // begin again at the front of the same chunk
 		f.head = 0
 	}
 	return x
+}
+
+// memory returns how many bytes the list takes.
+func (f *fifo[T]) memory() int64 {
+	n := len(f.chunks) - f.first
+	if f.spare != nil {
+		n++
+	}
+	return int64(n)*int64(unsafe.Sizeof([chunkLen]T{})) + int64(cap(f.chunks))*8
 }

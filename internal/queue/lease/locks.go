@@ -5,6 +5,7 @@ package lease
 import (
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
@@ -152,6 +153,17 @@ func (ls *LockTable) EndIn(r *Ring, slot uint32) {
 	ls.unlink(r, slot)
 	ls.All[slot] = Lock{}
 	ls.free = append(ls.free, slot)
+	if len(ls.free) == len(ls.All)-1 && len(ls.All) > keptLocks {
+		ls.All, ls.free, ls.hints = nil, nil, nil
+	}
+}
+
+// keptLocks is how many locks have memory while there is none.
+const keptLocks = 4096
+
+// Memory returns how many bytes the locks take.
+func (ls *LockTable) Memory() int64 {
+	return int64(cap(ls.All))*int64(unsafe.Sizeof(Lock{})) + int64(cap(ls.free)+len(ls.hints))*4
 }
 
 // Link adds a lock to the end of a ring.

@@ -2,7 +2,12 @@
 
 package lease
 
-import "github.com/triagemq/triagemq/internal/queue/entries"
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
 
 // scheduledEntry is a scheduled message.
 type scheduledEntry struct {
@@ -11,30 +16,28 @@ type scheduledEntry struct {
 	pos int // in order
 }
 
-// Schedule has the scheduled messages; entries refer to them by index. Zero is none.
+// Schedule has the scheduled messages, without gaps; entries refer to them by index. Zero
+// is none.
 type Schedule struct {
 	All   []scheduledEntry
-	free  []uint32
 	order []uint32 // a heap: the earliest in front, then the lowest sequence number
 }
 
+// Add adds a message and returns its index.
 func (s *Schedule) Add(seq entries.SeqNo, at int64) (slot uint32) {
-	if k := len(s.free); k > 0 {
-		slot, s.free = s.free[k-1], s.free[:k-1]
-	} else {
-		if len(s.All) == 0 {
-			s.All = append(s.All, scheduledEntry{}) // index zero is none
-		}
-		s.All = append(s.All, scheduledEntry{})
-		slot = uint32(len(s.All) - 1)
+	if len(s.All) == 0 {
+		s.All = append(s.All, scheduledEntry{}) // index zero is none
 	}
-	s.All[slot] = scheduledEntry{At: at, Seq: seq, pos: len(s.order)}
+	slot = uint32(len(s.All))
+	s.All = append(s.All, scheduledEntry{At: at, Seq: seq, pos: len(s.order)})
 	s.order = append(s.order, slot)
 	s.up(len(s.order) - 1)
 	return slot
 }
 
-func (s *Schedule) Remove(slot uint32) {
+// Remove removes an item. The last one gets its index: moved is the message of that, zero
+// if there is none.
+func (s *Schedule) Remove(slot uint32) (moved entries.SeqNo) {
 	i, last := s.All[slot].pos, len(s.order)-1
 	s.swap(i, last)
 	s.order = s.order[:last]
@@ -42,8 +45,29 @@ func (s *Schedule) Remove(slot uint32) {
 		s.up(i)
 		s.down(i)
 	}
-	s.All[slot] = scheduledEntry{}
-	s.free = append(s.free, slot)
+	end := uint32(len(s.All) - 1)
+	if slot != end {
+		s.All[slot] = s.All[end]
+		s.order[s.All[slot].pos] = slot
+		moved = s.All[slot].Seq
+	}
+	s.All = shrunk(s.All[:end])
+	s.order = shrunk(s.order)
+	return moved
+}
+
+// shrunk returns s, in less memory if most of it is not used.
+func shrunk[T any](s []T) []T {
+	const least = 256
+	if cap(s) <= least || len(s) > cap(s)/4 {
+		return s
+	}
+	return slices.Clone(s)
+}
+
+// Memory returns how many bytes the schedule takes.
+func (s *Schedule) Memory() int64 {
+	return int64(cap(s.All))*int64(unsafe.Sizeof(scheduledEntry{})) + int64(cap(s.order))*4
 }
 
 // First returns the next message that is due, and when; Never if there is none.

@@ -35,7 +35,7 @@ func (s SeenID) Compare(t SeenID) int {
 // early; Seen compares the time.
 type DedupWindow struct {
 	duration int64 // zero: off
-	at       map[IDHash]int64
+	at       entries.Table[IDHash, int64]
 	order    fifo[SeenID]
 	future   int // of the oldest ids, those that are known to be of the future
 }
@@ -58,21 +58,18 @@ func (w *DedupWindow) Configure(d time.Duration) {
 func (w *DedupWindow) Applies(id string) bool { return w.duration > 0 && id != "" }
 
 func (w *DedupWindow) Seen(id IDHash, now int64) bool {
-	at, ok := w.at[id]
+	at, ok := w.at.Get(id)
 	return ok && now < at+w.duration
 }
 
 // Reserve makes Seen true for id without storing when to drop it. The caller continues
 // with Keep or with Cancel.
 func (w *DedupWindow) Reserve(id IDHash, now int64) {
-	if w.at == nil {
-		w.at = make(map[IDHash]int64)
-	}
-	w.at[id] = now
+	w.at.Set(id, now)
 }
 
 func (w *DedupWindow) Keep(id IDHash, now int64) { w.order.push(SeenID{id, now}) }
-func (w *DedupWindow) Cancel(id IDHash)          { delete(w.at, id) }
+func (w *DedupWindow) Cancel(id IDHash)          { w.at.Delete(id) }
 
 // Add is Reserve and Keep.
 func (w *DedupWindow) Add(s SeenID) {
@@ -84,8 +81,8 @@ func (w *DedupWindow) Add(s SeenID) {
 func (w *DedupWindow) Forget(now int64, max int) {
 	for ; max > 0 && w.order.n > 0 && w.over(now, max); max-- {
 		s := w.order.pop()
-		if w.at[s.ID] == s.At { // not seen again later
-			delete(w.at, s.ID)
+		if at, _ := w.at.Get(s.ID); at == s.At { // not seen again later
+			w.at.Delete(s.ID)
 		}
 		if w.future > 0 {
 			w.future--
@@ -111,13 +108,20 @@ func (w *DedupWindow) over(now int64, most int) bool {
 func (w *DedupWindow) Contents(now int64) []SeenID {
 	var in []SeenID
 	for i := range w.order.n {
-		if s := *w.order.at(i); w.at[s.ID] == s.At && s.At+w.duration > now {
+		s := *w.order.at(i)
+		if at, _ := w.at.Get(s.ID); at == s.At && s.At+w.duration > now {
 			in = append(in, s)
 		}
 	}
 	slices.SortFunc(in, SeenID.Compare)
 	return in
 }
+
+// IDCost is about what an id takes until it is dropped.
+const IDCost = 72
+
+// Memory returns how many bytes the ids take.
+func (w *DedupWindow) Memory() int64 { return w.at.Memory() + w.order.memory() }
 
 // Off reports whether there is no duplicate detection.
 func (w *DedupWindow) Off() bool { return w.duration == 0 }

@@ -61,10 +61,10 @@ func (a *Ahead) Step(x *Index, e *entries.Entry, at int64, most *int) (done bool
 // Finish adds, where round robin and weights decide, the deliveries of others before
 // that of e.
 func (a *Ahead) Finish(x *Index, e *entries.Entry, at int64) {
-	mine := &x.keys.all[x.fairKey(e.Group)]
+	mine := x.keys.all[x.fairKey(e.Group)]
 	turns, own := 0, a.ByLevel[e.Level]+1
 	for n, waiting := range a.byKey {
-		if k := &x.keys.all[n]; !k.atCap() && k.eligibleAt() <= at {
+		if k := x.keys.at(n); k != nil && !k.atCap() && k.eligibleAt() <= at {
 			turns += min(waiting, own*int(max(k.weight, 1))/int(max(mine.weight, 1)))
 		}
 	}

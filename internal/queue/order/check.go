@@ -88,8 +88,17 @@ func (x *Index) checkLanes(followed func(entries.SeqNo) bool, listed func(entrie
 			return fmt.Errorf("invariant 5: level %d begins with %d, but has %d", e.Level, first.Seq, seq)
 		}
 	}
+	indebted := int64(0)
+	for _, k := range x.keys.all[1:] {
+		if k != nil && k.groups == 0 {
+			indebted += entries.GroupCost("", k.name)
+		}
+	}
+	if indebted != x.keys.indebted {
+		return fmt.Errorf("invariant 3: keys without messages count %d bytes, found %d", x.keys.indebted, indebted)
+	}
 	for n := range x.keys.all {
-		for _, l := range x.keys.all[n].lists {
+		for _, l := range x.keys.all[n].listed() {
 			if err := x.Entries.CheckSorted(&l.SortedList, l.level, l.Len()); err != nil {
 				return err
 			}

@@ -79,7 +79,7 @@ func (f *fairLane) add(x *Index, k entries.OrderKey, e *entries.Entry) {
 	}
 	l.SortedList.Add(&x.Entries, k, e)
 	if fresh {
-		if owner := &x.keys.all[n]; !owner.atCap() && owner.eligibleAt() <= x.Clock {
+		if owner := x.keys.all[n]; !owner.atCap() && owner.eligibleAt() <= x.Clock {
 			f.makeEligible(l, owner.load())
 		}
 	}
@@ -111,7 +111,7 @@ func (f *fairLane) shrunk(x *Index, l *keyList) {
 		return
 	}
 	f.makeIneligible(l)
-	owner := &x.keys.all[l.fairKey]
+	owner := x.keys.all[l.fairKey]
 	i := slices.Index(owner.lists, l)
 	owner.lists = slices.Delete(owner.lists, i, i+1)
 	kept := l.SortedList
@@ -160,7 +160,7 @@ func (f *fairLane) rankKey(x *Index) (entries.OrderKey, bool) {
 
 func (f *fairLane) served(x *Index, e *entries.Entry) {
 	n := x.fairKey(e.Group)
-	owner := &x.keys.all[n]
+	owner := x.keys.all[n]
 	if owner.every > 0 {
 		owner.rateUsedUntil = int64(entries.AddClamped(time.Duration(owner.every), max(owner.rateUsedUntil, x.Clock)))
 	}

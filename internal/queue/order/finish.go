@@ -50,7 +50,7 @@ func (x *Index) Start(e *entries.Entry) (k StartedKey, logged bool) {
 
 // startKey makes a key the number-th that was started.
 func (x *Index) startKey(n uint32, number uint64) {
-	k := &x.keys.all[n]
+	k := x.keys.all[n]
 	k.started, x.keys.lastStarted = number, max(x.keys.lastStarted, number)
 	for _, list := range k.lists {
 		list.started = number
@@ -63,7 +63,7 @@ func (x *Index) startKey(n uint32, number uint64) {
 
 // StartByName starts a key if it is not. It reports whether the key exists.
 func (x *Index) StartByName(name string, number uint64) bool {
-	n, ok := x.keys.byName[name]
+	n, ok := x.keys.byName.Get(name)
 	if !ok || n == 0 || !x.order.FinishesFirst() {
 		return false
 	}
@@ -81,7 +81,10 @@ func (x *Index) Numbering() uint64 { return x.keys.renumbered }
 
 // StartedKey returns key n, if it was started.
 func (x *Index) StartedKey(n int) (k StartedKey, ok bool) {
-	key := &x.keys.all[n]
+	key := x.keys.all[n]
+	if key == nil {
+		return StartedKey{}, false
+	}
 	return StartedKey{key.started, key.name}, key.started != 0 && !x.void
 }
 

@@ -29,14 +29,16 @@ type fairKey struct {
 // keyTable numbers fair keys. Number zero is that of all messages without a key; it
 // always exists.
 type keyTable struct {
-	byName      map[string]uint32
-	all         []fairKey
+	byName      entries.Table[string, uint32]
+	all         []*fairKey // nil: the number is free
 	free        []uint32
+	spare       []*fairKey
 	shares      map[string]ordering.Share
 	others      ordering.Share
 	wakes       heap[wake]
 	lastStarted uint64 // highest number of a key started
 	renumbered  uint64 // how often the keys were numbered anew
+	indebted    int64  // bytes of keys without messages that are kept for their debt
 }
 
 // longest is the longest interval, and the longest burst, that a rate can have: 36
@@ -53,42 +55,50 @@ func (a wake) before(b wake) bool { return a.at < b.at || a.at == b.at && a.key 
 
 // configure resets the table for an order.
 func (ks *keyTable) configure(o ordering.Order) {
-	*ks = keyTable{byName: map[string]uint32{"": 0}, shares: make(map[string]ordering.Share, len(o.Shares)), others: o.DefaultShare}
+	*ks = keyTable{shares: make(map[string]ordering.Share, len(o.Shares)), others: o.DefaultShare}
 	for _, s := range o.Shares {
 		ks.shares[s.Key] = s
 	}
-	ks.all = []fairKey{ks.newKey("")}
+	ks.byName.Set("", 0)
+	ks.all = []*fairKey{new(fairKey)}
+	ks.setUp(ks.all[0], "")
 }
 
-func (ks *keyTable) newKey(name string) fairKey {
+// setUp makes an unused key that of a name.
+func (ks *keyTable) setUp(k *fairKey, name string) {
 	s, ok := ks.shares[name]
 	if !ok {
 		s = ks.others
 	}
-	k := fairKey{name: name, weight: max(int64(s.Weight), 1), cap: int64(s.Cap)}
+	*k = fairKey{lists: k.lists[:0], name: name, weight: max(int64(s.Weight), 1), cap: int64(s.Cap)}
 	if s.Rate > 0 {
 		every := min(max(float64(time.Second)/s.Rate, 1), longest)
 		k.every = int64(every)
 		k.burst = int64(min(every*float64(max(s.Burst, 1)-1), longest))
 	}
-	return k
 }
 
 // join counts a group of messages.
 func (ks *keyTable) join(name string) uint32 {
-	n, ok := ks.byName[name]
-	if !ok {
+	n, ok := ks.byName.Get(name)
+	switch {
+	case ok && ks.all[n].groups == 0:
+		ks.indebted -= entries.GroupCost("", name)
+	case !ok:
 		name = strings.Clone(name)
 		if k := len(ks.free); k > 0 {
 			n, ks.free = ks.free[k-1], ks.free[:k-1]
 		} else {
 			n = uint32(len(ks.all))
-			ks.all = append(ks.all, fairKey{})
+			ks.all = append(ks.all, nil)
 		}
-		lists := ks.all[n].lists
-		ks.all[n] = ks.newKey(name)
-		ks.all[n].lists = lists[:0]
-		ks.byName[name] = n
+		if k := len(ks.spare); k > 0 {
+			ks.all[n], ks.spare = ks.spare[k-1], ks.spare[:k-1]
+		} else {
+			ks.all[n] = new(fairKey)
+		}
+		ks.setUp(ks.all[n], name)
+		ks.byName.Set(name, n)
 	}
 	ks.all[n].groups++
 	return n
@@ -98,29 +108,42 @@ func (ks *keyTable) join(name string) uint32 {
 // Otherwise a sender whose key never has more than one message would get a fresh limiter
 // each time.
 func (ks *keyTable) leave(n uint32, now int64) {
-	k := &ks.all[n]
+	k := ks.all[n]
 	k.groups--
 	if k.groups > 0 || n == 0 {
 		return
 	}
 	k.started = 0
 	if k.rateUsedUntil > now {
+		ks.indebted += entries.GroupCost("", k.name)
 		ks.wakeAt(n, k.rateUsedUntil)
 		return
 	}
 	ks.forget(n)
 }
 
+const (
+	keptKeys  = 1024 // numbers that have memory while there is no key
+	spareKeys = 256  // keys that are kept for reuse
+)
+
 func (ks *keyTable) forget(n uint32) {
-	k := &ks.all[n]
-	delete(ks.byName, k.name)
-	*k = fairKey{lists: k.lists[:0]}
+	k := ks.all[n]
+	ks.byName.Delete(k.name)
+	if len(ks.spare) < spareKeys {
+		*k = fairKey{lists: k.lists[:0]}
+		ks.spare = append(ks.spare, k)
+	}
+	ks.all[n] = nil
 	ks.free = append(ks.free, n)
+	if len(ks.free) == len(ks.all)-1 && len(ks.all) > keptKeys {
+		ks.all, ks.free = []*fairKey{ks.all[0]}, nil
+	}
 }
 
 // wakeAt makes Tick check a key at some time, or earlier.
 func (ks *keyTable) wakeAt(n uint32, at int64) {
-	if k := &ks.all[n]; k.wakes == 0 || at < k.wakes {
+	if k := ks.all[n]; k.wakes == 0 || at < k.wakes {
 		k.wakes = at
 		ks.wakes.push(wake{at, n})
 	}
@@ -146,6 +169,22 @@ func (k *fairKey) eligibleAt() int64 {
 
 // atCap reports whether a key has reached its limit of messages in flight.
 func (k *fairKey) atCap() bool { return k.cap > 0 && k.inFlight >= k.cap }
+
+// at returns a key by its number, nil if there is none any more.
+func (ks *keyTable) at(n uint32) *fairKey {
+	if int(n) >= len(ks.all) {
+		return nil
+	}
+	return ks.all[n]
+}
+
+// listed returns the lists of a key, which may be nil.
+func (k *fairKey) listed() []*keyList {
+	if k == nil {
+		return nil
+	}
+	return k.lists
+}
 
 // load is the messages in flight divided by the weight. The lowest load is served first.
 func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
@@ -177,8 +216,8 @@ func (x *Index) addInFlightHere(e *entries.Entry, by int64) {
 func (x *Index) WakeKeys(at int64, most int) {
 	for ; most > 0 && len(x.keys.wakes) > 0 && x.keys.wakes[0].at <= at; most-- {
 		w := x.keys.wakes.pop()
-		k := &x.keys.all[w.key]
-		if k.wakes != w.at {
+		k := x.keys.at(w.key)
+		if k == nil || k.wakes != w.at {
 			continue // an earlier item was handled instead
 		}
 		k.wakes = 0
@@ -188,6 +227,7 @@ func (x *Index) WakeKeys(at int64, most int) {
 		case k.rateUsedUntil > at:
 			x.keys.wakeAt(w.key, k.rateUsedUntil)
 		default:
+			x.keys.indebted -= entries.GroupCost("", k.name)
 			x.keys.forget(w.key)
 		}
 	}
@@ -195,7 +235,7 @@ func (x *Index) WakeKeys(at int64, most int) {
 
 // regulate moves the lists of a key to the ring of its load, or out of all rings.
 func (x *Index) regulate(n uint32) {
-	k := &x.keys.all[n]
+	k := x.keys.all[n]
 	opens := k.eligibleAt()
 	shut := k.atCap() || opens > x.Clock
 	if opens > x.Clock {
@@ -215,7 +255,7 @@ func (x *Index) regulate(n uint32) {
 // KeyLimit reports whether a limit of its fair key blocks a message: its cap, or its rate
 // until a time.
 func (x *Index) KeyLimit(e *entries.Entry) (atCap bool, until int64) {
-	k := &x.keys.all[x.fairKey(e.Group)]
+	k := x.keys.all[x.fairKey(e.Group)]
 	switch {
 	case !x.order.Fair:
 	case k.atCap():
@@ -227,4 +267,4 @@ func (x *Index) KeyLimit(e *entries.Entry) (atCap bool, until int64) {
 }
 
 // KnownKeys returns how many fair keys exist.
-func (x *Index) KnownKeys() int { return len(x.keys.byName) }
+func (x *Index) KnownKeys() int { return x.keys.byName.Len() }

@@ -224,7 +224,7 @@ func (x *Index) joinKey(group uint32, other *arrangement) {
 	if other == nil || other.void || !other.order.FinishesFirst() || !x.order.FinishesFirst() {
 		return
 	}
-	if o, ok := other.keys.byName[name]; ok {
+	if o, ok := other.keys.byName.Get(name); ok {
 		x.keys.all[n].started = other.keys.all[o].started
 	}
 }

@@ -47,7 +47,7 @@ func (x *Index) Survey(s *Survey, most int) (done bool) {
 		}
 		for ; most > 0 && s.key < len(x.keys.all); most-- {
 			x.Entries.Visits++
-			for _, l := range x.keys.all[s.key].lists {
+			for _, l := range x.keys.all[s.key].listed() {
 				if !l.eligible {
 					continue
 				}

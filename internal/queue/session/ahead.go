@@ -33,10 +33,10 @@ func (a *Ahead) InSession(x *order.Index, s *Session, before entries.SeqNo, most
 func (a *Ahead) Among(x *order.Index, ss *Table, mine *Session, at int64, most *int, byLevel map[ordering.Level]int) (done bool) {
 	k, best := mine.BestMessage(x, at)
 	for ; *most > 0 && a.next < len(ss.All); *most-- {
-		s := &ss.All[a.next]
+		s := ss.All[a.next]
 		a.next++
 		x.Entries.Visits++
-		if s == mine || s.Lock != 0 || s.ready.Len() == 0 {
+		if s == nil || s == mine || s.Lock != 0 || s.ready.Len() == 0 {
 			continue
 		}
 		if other, o := s.BestMessage(x, at); x.Outranks(other.Seq, o, k.Seq, best, at) {

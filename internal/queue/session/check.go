@@ -29,13 +29,22 @@ func (ss *Table) Check(x *order.Index) error {
 		}
 		offers[s.levelOf(e.Level)]++
 	}
+	held := int64(0)
+	for _, s := range ss.All {
+		if s != nil {
+			held += heldCost(s.ID, s.State)
+		}
+	}
+	if held != ss.held {
+		return fmt.Errorf("invariant 3: states count %d bytes in memory, found %d", ss.held, held)
+	}
 	for o, n := range offers {
 		if err := x.Entries.CheckSorted(&o.SortedList, o.level, n); err != nil {
 			return err
 		}
 	}
 	for n := range ss.All {
-		if s := &ss.All[n]; s.aside.Len() != aside[s] {
+		if s := ss.All[n]; s != nil && s.aside.Len() != aside[s] {
 			return fmt.Errorf("invariant 5: session %q counts %d messages aside, found %d", s.ID, s.aside.Len(), aside[s])
 		}
 	}
@@ -62,7 +71,9 @@ func checkLevel(x *order.Index, s *Session, k entries.OrderKey, e *entries.Entry
 // StateBytes counts what the states count toward the size of the queue.
 func (ss *Table) StateBytes() (n int64) {
 	for i := range ss.All {
-		n += StateCost(ss.All[i].ID, ss.All[i].State)
+		if s := ss.All[i]; s != nil {
+			n += StateCost(s.ID, s.State)
+		}
 	}
 	return n
 }

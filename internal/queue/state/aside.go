@@ -30,7 +30,7 @@ func (q *Core) LogArrivalTimes(first, last entries.SeqNo, out *machine.Effects) 
 			began = true
 		}
 		out.Uint(uint64(seq))
-		out.Fixed(q.Index.Entries.ArrivalTimes[seq])
+		out.Fixed(q.Index.Entries.EnqueuedAt(seq, e))
 	}
 	if began {
 		out.End()
@@ -62,18 +62,15 @@ func (q *Core) replayArrivalTimes(r *machine.Reader) error {
 // SetReason sets where the reason of a message is stored.
 func (q *Core) SetReason(seq entries.SeqNo, reason machine.Ref, out *machine.Effects) {
 	q.DropReason(seq, out)
-	if q.Reasons == nil {
-		q.Reasons = make(map[entries.SeqNo]machine.Ref)
-	}
-	q.Reasons[seq] = reason
+	q.Reasons.Set(seq, reason)
 	out.Added = append(out.Added, reason)
 }
 
 // DropReason removes the reason of a message, if it has one.
 func (q *Core) DropReason(seq entries.SeqNo, out *machine.Effects) {
-	if reason, ok := q.Reasons[seq]; ok {
+	if reason, ok := q.Reasons.Get(seq); ok {
 		out.Freed = append(out.Freed, reason)
-		delete(q.Reasons, seq)
+		q.Reasons.Delete(seq)
 	}
 }
 
@@ -81,7 +78,7 @@ func (q *Core) DropReason(seq entries.SeqNo, out *machine.Effects) {
 func (q *Core) RecordReasons(first, last entries.SeqNo, out *machine.Effects) {
 	began := false
 	for seq, e := q.Index.Entries.Next(first); e != nil && seq <= last; seq, e = q.Index.Entries.Next(seq + 1) {
-		reason, ok := q.Reasons[seq]
+		reason, ok := q.Reasons.Get(seq)
 		if !ok {
 			continue
 		}
@@ -100,7 +97,7 @@ func (q *Core) RecordReasons(first, last entries.SeqNo, out *machine.Effects) {
 // moveReasons lets the owner move the reasons of the messages from first to last.
 func (q *Core) moveReasons(first, last entries.SeqNo, move func(machine.Ref) (machine.Ref, bool), out *machine.Effects) {
 	for seq, e := q.Index.Entries.Next(first); e != nil && seq <= last; seq, e = q.Index.Entries.Next(seq + 1) {
-		if reason, ok := q.Reasons[seq]; ok {
+		if reason, ok := q.Reasons.Get(seq); ok {
 			if to, ok := move(reason); ok {
 				q.SetReason(seq, to, out)
 			}

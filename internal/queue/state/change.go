@@ -111,7 +111,7 @@ func (q *Core) Remove(seq entries.SeqNo, e *entries.Entry, out *machine.Effects)
 	case entries.Deferred:
 		q.ByState.Deferred--
 	case entries.Scheduled:
-		q.Schedule.Remove(e.StateIndex)
+		q.Unschedule(e)
 		q.ByState.Scheduled--
 	}
 	q.Free(seq, e, out)
@@ -126,7 +126,7 @@ func (q *Core) Free(seq entries.SeqNo, e *entries.Entry, out *machine.Effects) {
 	}
 	q.leave(e.Group)
 	q.Index.Entries.DropArrivalTime(seq, e)
-	if len(q.Reasons) > 0 {
+	if q.Reasons.Len() > 0 {
 		q.DropReason(seq, out)
 	}
 	q.Index.Entries.Delete(seq)
@@ -220,4 +220,12 @@ func (q *Core) ReplaceBody(e *entries.Entry, body machine.Ref, out *machine.Effe
 		q.Index.Resize(e, grown)
 	}
 	e.SetBody(body)
+}
+
+// Unschedule removes a message from the schedule.
+func (q *Core) Unschedule(e *entries.Entry) {
+	slot := e.StateIndex
+	if moved := q.Schedule.Remove(slot); moved != 0 {
+		q.Index.Entries.Get(moved).StateIndex = slot
+	}
 }

@@ -10,7 +10,7 @@ import (
 
 // overheads counts the bytes of groups and sessions toward Footprint.
 func (q *Core) overheads() (names, states int64) {
-	for b := range q.Index.Groups.ByName {
+	for b := range q.Index.Groups.ByName.All() {
 		names += entries.GroupCost(b.Session, b.Key)
 	}
 	states = q.Sessions.StateBytes()
@@ -52,10 +52,10 @@ func (q *Core) Check() error {
 			counts.Deferred++
 		}
 	}
-	if inherited != len(q.Index.Entries.ArrivalTimes) {
-		return fmt.Errorf("invariant 4: %d arrival times are stored, for %d messages", len(q.Index.Entries.ArrivalTimes), inherited)
+	if inherited != q.Index.Entries.ArrivalTimes.Len() {
+		return fmt.Errorf("invariant 4: %d arrival times are stored, for %d messages", q.Index.Entries.ArrivalTimes.Len(), inherited)
 	}
-	for seq := range q.Reasons {
+	for seq := range q.Reasons.All() {
 		if q.Index.Entries.Get(seq) == nil {
 			return fmt.Errorf("invariant 4: a reason is stored for message %d, which does not exist", seq)
 		}

@@ -25,7 +25,7 @@ type Core struct {
 	Schedule lease.Schedule
 	Window   lease.DedupWindow
 	Sessions session.Table
-	Reasons  map[entries.SeqNo]machine.Ref // of dead letters that have a reason beside their body
+	Reasons  entries.Table[entries.SeqNo, machine.Ref] // of dead letters that have a reason beside their body
 	restore  restore
 }
 
@@ -150,7 +150,7 @@ func (q *Core) Refs(from machine.Cursor, b *machine.Budget, fn func(machine.Ref)
 			break
 		}
 		fn(e.Body())
-		if reason, ok := q.Reasons[seq]; ok {
+		if reason, ok := q.Reasons.Get(seq); ok {
 			fn(reason)
 		}
 		from = machine.Cursor(seq) + 1
@@ -159,8 +159,8 @@ func (q *Core) Refs(from machine.Cursor, b *machine.Budget, fn func(machine.Ref)
 		if b.Items <= 0 {
 			return from, false
 		}
-		if state := q.Sessions.All[from-inSessions].State; state != (machine.Ref{}) {
-			fn(state)
+		if s := q.Sessions.All[from-inSessions]; s != nil && s.State != (machine.Ref{}) {
+			fn(s.State)
 		}
 	}
 	return from, b.Items > 0

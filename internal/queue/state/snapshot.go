@@ -4,8 +4,6 @@ package state
 
 import (
 	"crypto/sha256"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
@@ -121,8 +119,8 @@ func (q *Core) snapStates(c cursor, b *machine.Budget, move func(machine.Ref) (m
 	part, first, began := newChunk(b, out), c.next, false
 	for ; c.next < uint64(len(q.Sessions.All)) && part.more(c.next == first); c.next++ {
 		q.Index.Entries.Visits++
-		s := &q.Sessions.All[c.next]
-		if s.State == (machine.Ref{}) {
+		s := q.Sessions.All[c.next]
+		if s == nil || s.State == (machine.Ref{}) {
 			continue
 		}
 		if to, ok := move(s.State); ok {
@@ -174,10 +172,10 @@ func (q *Core) snapEntries(c cursor, b *machine.Budget, move func(machine.Ref) (
 	out.Uint(0)
 	out.Uint(uint64(to))
 	out.End()
-	if len(q.Index.Entries.ArrivalTimes) > 0 {
+	if q.Index.Entries.ArrivalTimes.Len() > 0 {
 		q.LogArrivalTimes(entries.SeqNo(c.next), to, out)
 	}
-	if len(q.Reasons) > 0 {
+	if q.Reasons.Len() > 0 {
 		q.moveReasons(entries.SeqNo(c.next), to, move, out)
 		q.RecordReasons(entries.SeqNo(c.next), to, out)
 	}
@@ -192,15 +190,15 @@ func (s *snapshot) Upcoming(b machine.Budget, yield func(machine.Ref)) {
 	case phaseStates:
 		for ; b.Items > 0 && c.next < uint64(len(q.Sessions.All)); c.next++ {
 			b.Items--
-			if state := q.Sessions.All[c.next].State; state != (machine.Ref{}) {
-				yield(state)
+			if s := q.Sessions.All[c.next]; s != nil && s.State != (machine.Ref{}) {
+				yield(s.State)
 			}
 		}
 	case phaseEntries:
 		for seq, e := q.Index.Entries.Next(entries.SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.Index.Entries.Next(seq + 1) {
 			b.Items--
 			yield(e.Body())
-			if reason, ok := q.Reasons[seq]; ok {
+			if reason, ok := q.Reasons.Get(seq); ok {
 				yield(reason)
 			}
 		}
@@ -218,7 +216,7 @@ func (q *Core) SnapshotSize() uint64 {
 		perRecord = 64 // of samples that were not found
 	)
 	seenFirst, seenEnd := q.Window.Bounds()
-	size := uint64(fixed) + perReason*uint64(len(q.Reasons)) + perSight*(seenEnd-seenFirst) + perState*uint64(max(0, len(q.Sessions.All)-1)+max(0, q.Index.KeyCount()-1))
+	size := uint64(fixed) + perReason*uint64(q.Reasons.Len()) + perSight*(seenEnd-seenFirst) + perState*uint64(max(0, len(q.Sessions.All)-1)+max(0, q.Index.KeyCount()-1))
 	total := uint64(q.Counts().Total())
 	if total == 0 {
 		return size
@@ -282,8 +280,8 @@ func (q *Core) StateHash(now time.Time) [32]byte {
 		out.Raw(s.ID[:])
 		out.Fixed(s.At)
 	}
-	for _, id := range slices.Sorted(maps.Keys(q.Sessions.ByID)) {
-		if s := &q.Sessions.All[q.Sessions.ByID[id]]; s.State != (machine.Ref{}) {
+	for _, id := range q.Sessions.IDs() {
+		if s := q.Sessions.Find(id); s.State != (machine.Ref{}) {
 			record.WriteState(&out, id, s.State, s.Changed)
 		}
 	}
@@ -292,7 +290,7 @@ func (q *Core) StateHash(now time.Time) [32]byte {
 		out.Uint(uint64(seq))
 		record.WriteItem(&out, &it, 0)
 		out.Fixed(q.EnqueuedAt(seq, e))
-		if reason, ok := q.Reasons[seq]; ok {
+		if reason, ok := q.Reasons.Get(seq); ok {
 			out.Ref(reason)
 		}
 	}
