@@ -61,6 +61,17 @@ type Namespace struct {
 	Subscriptions int       `json:"subscriptions"`
 	Hubs          int       `json:"hubs"`
 	Counts        Counts    `json:"counts"` // of all of them together
+	// StoredMemory is the memory that is used by what clients have made durable.
+	StoredMemory StoredMemory `json:"storedMemory"`
+}
+
+// StoredMemory is the memory that is used by what clients have made durable, in bytes.
+type StoredMemory struct {
+	Limit         int64 `json:"limitInBytes"`
+	Messages      int64 `json:"messagesInBytes"`      // that wait, with sessions, fair keys and message ids
+	MessagesLimit int64 `json:"messagesLimitInBytes"` // senders are refused beyond it
+	Definitions   int64 `json:"definitionsInBytes"`
+	Groups        int64 `json:"groupsInBytes"`
 }
 
 // Namespace returns the broker as a whole.

@@ -239,6 +239,9 @@ func TestNamespaceConnectionsAndPause(t *testing.T) {
 	if n.Queues != 1 || n.Topics != 1 || n.Subscriptions != 1 || n.Counts.Active != 2 {
 		t.Errorf("namespace: %+v", n)
 	}
+	if want := (StoredMemory{Limit: 800, Messages: 4, MessagesLimit: 600, Definitions: 5, Groups: 6}); n.Memory != want {
+		t.Errorf("its stored memory: %+v, want %+v", n.Memory, want)
+	}
 	var cs Connections
 	r.want(200, "GET", apiRoot+"/connections", "").into(t, &cs)
 	if len(cs.Connections) != 3 || cs.Total != 3 || len(cs.Connections[0].Links) != 0 || cs.Connections[2].Links[1].Address != "q" {

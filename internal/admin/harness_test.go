@@ -71,7 +71,7 @@ func startOn(t testing.TB, b *broker.Broker, wrap func(*access.RuleAuthority) ac
 		ConnectionCount: func() int { return 3 },
 		Memory: func() budget.Usage {
 			return budget.Usage{Limit: 900, Used: 60, Unauthenticated: 10, Known: 20, Unsynced: 30, Waiting: 2,
-				StoredLimit: 800, StoredMessages: 4, StoredDefinitions: 5, StoredGroups: 6}
+				StoredLimit: 800, StoredMessages: 4, MessagesLimit: 600, StoredDefinitions: 5, StoredGroups: 6}
 		},
 		Disk: func() metrics.Disk {
 			return metrics.Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true}

@@ -41,6 +41,7 @@ func TestMetrics(t *testing.T) {
 		`triagemq_memory_used_bytes{part="authenticated"} 20`,
 		`triagemq_memory_used_bytes{part="unsynced"} 30`,
 		`triagemq_memory_stored_limit_bytes 800`,
+		`triagemq_memory_messages_limit_bytes 600`,
 		`triagemq_memory_stored_bytes{part="messages"} 4`,
 		`triagemq_memory_stored_bytes{part="definitions"} 5`,
 		`triagemq_memory_stored_bytes{part="groups"} 6`,

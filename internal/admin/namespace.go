@@ -24,6 +24,16 @@ type Namespace struct {
 	Subscriptions int           `json:"subscriptions"`
 	Hubs          int           `json:"hubs"`
 	Counts        broker.Counts `json:"counts"` // of all of them together
+	Memory        StoredMemory  `json:"storedMemory"`
+}
+
+// StoredMemory is the memory that is used by what clients have made durable, in bytes.
+type StoredMemory struct {
+	Limit         int64 `json:"limitInBytes"`
+	Messages      int64 `json:"messagesInBytes"`      // that wait, with sessions, fair keys and message ids
+	MessagesLimit int64 `json:"messagesLimitInBytes"` // senders are refused beyond it
+	Definitions   int64 `json:"definitionsInBytes"`
+	Groups        int64 `json:"groupsInBytes"`
 }
 
 // Connections are clients that are connected now, the longest first.
@@ -128,6 +138,10 @@ func (x *Connection) stream(w io.Writer, more bool) error {
 
 func namespace(c *call) (any, error) {
 	n := Namespace{Name: c.Namespace, StartedAt: c.started.UTC()}
+	if c.Memory != nil {
+		u := c.Memory()
+		n.Memory = StoredMemory{u.StoredLimit, u.StoredMessages, u.MessagesLimit, u.StoredDefinitions, u.StoredGroups}
+	}
 	return &n, c.gathering(func() error { return n.count(c) })
 }
 

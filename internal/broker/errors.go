@@ -13,6 +13,7 @@ var (
 	ErrDisabled        = catalog.ErrDisabled
 	ErrTooLarge        = catalog.ErrTooLarge
 	ErrQuota           = catalog.ErrQuota
+	ErrMemory          = catalog.ErrMemory
 	ErrDiskFull        = catalog.ErrDiskFull
 	ErrSessionRequired = catalog.ErrSessionRequired
 	ErrLockLost        = catalog.ErrLockLost

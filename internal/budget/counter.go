@@ -2,6 +2,8 @@
 
 package budget
 
+import "math"
+
 // pieceSize is how much a Counter takes from its account at a time, or a sixteenth of
 // the account's limit if that is less.
 const pieceSize = 16 << 10
@@ -16,23 +18,27 @@ const pieceSize = 16 << 10
 // A Counter without an account counts, and has no limit.
 type Counter struct {
 	account *Account
+	most    int64 // of piece
 	piece   int64
 	used    int64 // counted
 	charged int64 // charged to account; Invariant: used <= charged
 }
 
 // NewCounter returns a Counter of a, which may be nil.
-func NewCounter(a *Account) Counter {
-	c := Counter{account: a}
+func NewCounter(a *Account) Counter { return NewCounterIn(a, pieceSize) }
+
+// NewCounterIn is NewCounter with pieces of another size.
+func NewCounterIn(a *Account, piece int64) Counter {
+	c := Counter{account: a, most: piece}
 	c.Resized()
 	return c
 }
 
 // Resized must be called when the limit of the account has changed.
 func (c *Counter) Resized() {
-	c.piece = pieceSize
+	c.piece = c.most
 	if c.account != nil {
-		c.piece = max(1, min(pieceSize, c.account.Limit()/16))
+		c.piece = max(1, min(c.most, c.account.Limit()/16))
 	}
 }
 
@@ -93,6 +99,15 @@ func (c *Counter) TakeBeyond(n int64) bool {
 	c.charged += missing
 	c.used += n
 	return true
+}
+
+// Available returns how much can be counted now: what the account has left, and what is
+// charged in advance.
+func (c *Counter) Available() int64 {
+	if c.account == nil {
+		return math.MaxInt64 / 4
+	}
+	return c.account.Available() + c.charged - c.used
 }
 
 // Short reports whether the account has no space for another piece.

@@ -238,6 +238,7 @@ type Usage struct {
 
 	StoredLimit       int64
 	StoredMessages    int64
+	MessagesLimit     int64 // of StoredMessages
 	StoredDefinitions int64
 	StoredGroups      int64
 }
@@ -245,11 +246,12 @@ type Usage struct {
 // Usage returns how much is used.
 func (p *Process) Usage() Usage {
 	messages, definitions, groups := p.stored.Messages.Used(), p.stored.Definitions.Used(), p.stored.Groups.Used()
+	limit, messagesLimit := p.stored.All.Limit(), p.stored.Messages.Limit()
 	t := p.all.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Usage{
-		StoredLimit: p.stored.All.Limit(), StoredMessages: messages, StoredDefinitions: definitions, StoredGroups: groups,
+		StoredLimit: limit, StoredMessages: messages, MessagesLimit: messagesLimit, StoredDefinitions: definitions, StoredGroups: groups,
 		Limit: p.all.limit, Used: p.all.used,
 		Unauthenticated: p.unauthenticated.used, Known: p.known.used + p.managers.used, Unsynced: p.unsynced.used,
 		Waiting: t.waiting.Len(),

@@ -76,7 +76,7 @@ var advice = []struct {
 	{client.ErrUnauthorized, "check the key in --connection-string or $" + ConnectionVariable + "; on its machine, `triagemq key show` shows it"},
 	{client.ErrAddress, "a connection string is Endpoint=sb://HOST;SharedAccessKeyName=NAME;SharedAccessKey=KEY, a URL amqp://HOST:PORT"},
 	{client.ErrDisabled, "its status or a pause forbids it: `triagemq queue show NAME` tells, `triagemq queue resume NAME` ends a pause"},
-	{client.ErrQuota, "receive or purge messages, raise maxSizeInMegabytes or maxMessageCount with `triagemq queue update` if one of them is the limit, or free space on the broker's disk"},
+	{client.ErrQuota, "receive or purge messages, raise maxSizeInMegabytes or maxMessageCount with `triagemq queue update` if one of them is the limit, give it more memory (limits.storedMemory) if that is, or free space on the broker's disk"},
 	{client.ErrTooLarge, "raise maxMessageSizeInKilobytes with `triagemq queue update`"},
 	{client.ErrSessionLocked, "wait for the other receiver, or take whatever session is free with --next-session"},
 	{syscall.ECONNREFUSED, "no broker is listening there: start one with `triagemq serve --dev`, or name another with --connection-string"},

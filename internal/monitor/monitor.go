@@ -104,6 +104,9 @@ func (m *monitor) OnDue(fn func()) {
 // Due implements queueserver.Monitor.
 func (m *monitor) Due() bool { return m.changed || m.timeDependent }
 
+// Memory implements queueserver.Monitor.
+func (m *monitor) Memory() int64 { return m.admitter.Memory() }
+
 // Revision implements queueserver.Monitor.
 func (m *monitor) Revision() int64 { return m.policy.Revision }
 

@@ -17,6 +17,7 @@ func (s *Shard) dispatch() {
 	i, undone := 0, 0
 	for ; i < len(s.dirty) && s.dispatchLeft > 0 && !s.tx.Stuck(); i++ { // dispatching may make more queues dirty
 		hq := s.dirty[i]
+		s.weighLater(hq)
 		s.grantSessions(hq)
 		if !s.dispatchQueue(hq) {
 			s.dirty[undone] = hq

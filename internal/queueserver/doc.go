@@ -51,6 +51,18 @@
 // settlement with properties delays the detach of its session. A message whose body
 // cannot be read becomes a dead letter; other messages are not affected.
 //
+// # Memory
+//
+// A send claims what its messages will take of Options.Stored, before anything is written,
+// or is refused with ErrMemory. The end of a step charges what the queues that changed in
+// it have really allocated, instead of the claims: locks, dead letters, schedules and
+// messages that come back are not refused. A shard takes the account in pieces, so a message
+// takes no lock. A queue may take memoryShare times what is free, so that the rest is left
+// to others.
+//
+//	claim (send) ──► claimed ─┐
+//	touch ──► toWeigh ──► weigh: Queue.Memory ──► weight of the queue ──► budget.Counter ──► account
+//
 // # Concurrency
 //
 // The engine's goroutine owns every field of Shard but spare, sinks and lookups. Methods that
@@ -61,10 +73,14 @@
 // # Invariants
 //
 //  1. A consumer's deliveries are released in the order in which they were taken.
+//
 //  2. What was taken for a consumer is in its fetching or held until it is given to the
 //     sink or returned to the queue.
+//
 //  3. An operation names a consumer by its id. Consumers that have ended are not in
 //     Shard.consumers, and operations that name them do nothing.
+//
+//  4. Between steps, what is counted as used of Options.Stored is what the queues take.
 //
 // The bytes of the records are described in docs/format/shard-records.md.
 //
@@ -80,6 +96,7 @@
 //	recall.go, return.go             deliveries that come back
 //	delivery.go, fetch.go            deliveries, and reading their bodies
 //	observer.go, monitor.go          admission and measurement
+//	memory.go                        what the queues take in memory, and who is refused
 //	ops.go, ops_*.go, errors.go      operations as values
 //	reorder.go                       messages that change their order
 //	inspect.go, manual.go            for operators, simulators and tests

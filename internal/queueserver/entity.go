@@ -68,6 +68,8 @@ type hostedQueue struct {
 	turn           int              // of the consumer that is served next
 	sessionWaiters []*sessionWaiter // callers that wait for a free session
 	dirty          bool             // on Shard.dirty
+	toWeigh        bool             // on Shard.toWeigh
+	weight         int64            // bytes that are charged for q
 	reordering     bool             // an operation puts its messages into another order
 	// classified is the revision of the policy by which all messages are classified,
 	// as EndReclassify said; lastOutdated is the highest number of a message that was
@@ -159,6 +161,7 @@ func (s *Shard) touch(hq *hostedQueue) {
 		hq.dirty = true
 		s.dirty = append(s.dirty, hq)
 	}
+	s.weighLater(hq)
 }
 
 // collectEffects acts on what a machine just did: it counts bodies, and stores dead

@@ -35,6 +35,7 @@ var errorCodes = []struct {
 	{"journal-fenced", journal.ErrFenced},
 	{"journal-closed", journal.ErrClosed},
 	{"journal-corrupt", journal.ErrCorrupt},
+	{"namespace-full", ErrMemory}, // wraps queue.ErrFull
 	{"queue-full", queue.ErrFull},
 	{"send-paused", queue.ErrSendPaused},
 	{"session-required", queue.ErrSessionRequired},

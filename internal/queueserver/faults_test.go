@@ -324,6 +324,7 @@ func TestFaultsAtRandom(t *testing.T) {
 				if rnd.IntN(3) == 0 {
 					g.step()
 					g.look()
+					g.check()
 				}
 				if rnd.IntN(4) == 0 && len(g.background) > 0 {
 					at := rnd.IntN(len(g.background))

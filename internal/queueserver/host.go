@@ -126,6 +126,7 @@ func (h *host) Recovered() error {
 	for _, e := range s.sorted() {
 		for _, hq := range e.parts {
 			s.touch(hq)
+			s.weigh(hq)
 			hq.arrivals.Recovered(hq.q.Last())
 		}
 	}
@@ -178,6 +179,7 @@ func (h *host) BeginStep() {
 		s.confirmNumbers()
 	}
 	s.dispatchLeft = s.opts.DispatchStep
+	s.memoryFree = s.memory.Available()
 	if len(s.stranded) > 0 && !s.tx.Full() {
 		s.retryStranded()
 	}
@@ -193,7 +195,11 @@ func (h *host) Tick(u *engine.Unit) {
 }
 
 // Serve implements [engine.Host].
-func (h *host) Serve() { h.shard().dispatch() }
+func (h *host) Serve() {
+	s := h.shard()
+	s.dispatch()
+	s.weighAll()
+}
 
 // Serving implements [engine.Host].
 func (h *host) Serving() bool { return len(h.dirty) > 0 }
@@ -215,9 +221,11 @@ func (h *host) Drain() { h.shard().dismiss(ErrStopped) }
 
 // Stopped implements [engine.Host].
 func (h *host) Stopped(err error) {
-	for _, e := range h.shard().sorted() {
+	s := h.shard()
+	for _, e := range s.sorted() {
 		for _, hq := range e.parts {
 			hq.end(func(tell func(error)) { tell(err) })
 		}
 	}
+	s.memory.Close()
 }

@@ -19,6 +19,7 @@ func (busyMonitor) Due() bool       { return false }
 func (busyMonitor) Measure(time.Time, *queue.Queue) []objective.Change {
 	return make([]objective.Change, 1)
 }
+func (busyMonitor) Memory() int64                                        { return 0 }
 func (busyMonitor) Note(time.Time, time.Duration) (note []byte, ok bool) { return nil, false }
 
 // Two measurements at a time share the queues that are due, and each of these is

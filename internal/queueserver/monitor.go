@@ -39,6 +39,8 @@ type Monitor interface {
 	Note(now time.Time, after time.Duration) (note []byte, ok bool)
 	// Report returns what was measured, as of the last Measure.
 	Report(now time.Time, q *queue.Queue) MonitorReport
+	// Memory is how many bytes it takes for the fair keys whose rate was used lately.
+	Memory() int64
 	// Rate is how many messages were completed in a second lately.
 	Rate(now time.Time) float64
 }

@@ -125,6 +125,7 @@ func (s *Shard) drop(ids []ID) {
 		s.eff.End()
 		for _, hq := range e.parts {
 			hq.end(notify)
+			s.weighLater(hq)
 		}
 		delete(s.entities, id)
 		s.tx.Drop(e.units[:])

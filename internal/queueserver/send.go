@@ -29,6 +29,10 @@ type Send struct {
 	// Settle, if not zero, completes a message of the shard in the same group:
 	// it moves instead of being copied.
 	Settle Locked
+	// Moved says that the messages are stored already, and leave the place where they
+	// are: they are not refused because there is no memory for more messages. As copies for many queues
+	// they may exceed it by an eighth.
+	Moved bool
 	// Done gets the numbers, one for each copy that was not left out, when all is
 	// durable. A duplicate has number zero. It runs on the shard's goroutine, and seqs
 	// is valid during the call.
@@ -110,6 +114,7 @@ type scratch struct {
 	queues   []*hostedQueue  // of each copy
 	arrivals []queue.Arrival // for one queue, or while they are admitted for all
 	admitted []admission     // by observers
+	growths  []growth        // of each queue
 	uses     []int           // copies of each body
 	raws     [][]byte        // bodies with a use
 	refs     []queue.Ref     // of each body
@@ -259,6 +264,8 @@ func (x *scratch) forget() {
 	x.arrivals = x.arrivals[:0]
 	clear(x.admitted)
 	x.admitted = x.admitted[:0]
+	clear(x.growths)
+	x.growths = x.growths[:0]
 }
 
 // admit finds the queues, which are valid until the next send, and asks each
@@ -281,6 +288,7 @@ func (o *sending) admit(s *Shard) ([]*hostedQueue, error) {
 			return nil, ErrSuperseded
 		}
 		if i+1 == len(o.Copies) || o.Copies[i+1].ID != o.Copies[i].ID || o.Copies[i+1].SubQueue != o.Copies[i].SubQueue {
+			s.weighLater(hq)
 			fresh, err := hq.q.Admit(s.tx.Now(), arrivals)
 			if err != nil {
 				return nil, err
@@ -291,10 +299,11 @@ func (o *sending) admit(s *Shard) ([]*hostedQueue, error) {
 			if err := s.ask(hq, fresh); err != nil {
 				return nil, err
 			}
+			s.sending.growths = append(s.sending.growths, growth{hq, fresh})
 			arrivals = arrivals[len(arrivals):]
 		}
 	}
-	return queues, nil
+	return queues, o.claim(s)
 }
 
 // takes reports whether dead letters that are sent fit into the size limit of the

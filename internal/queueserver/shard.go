@@ -125,6 +125,10 @@ type Shard struct {
 	measured         measured
 	eff              queue.Effects
 	sending          scratch        // of one send
+	memory           budget.Counter // of Options.Stored
+	toWeigh          []*hostedQueue // queues that have changed in this step
+	claimed          int64          // charged for sends of this step
+	memoryFree       int64          // when the step began
 	seen             queue.Delivery // passed to observers by reference, so that it costs no allocation
 	cache            *bodies.Cache
 	stranded         []stranded
@@ -173,6 +177,7 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 		sessionWaiters: make(map[ConsumerID]*sessionWaiter),
 
 		nextID:  1,
+		memory:  budget.NewCounterIn(opts.Stored, memoryPiece),
 		cache:   bodies.NewCache(opts.CacheBytes),
 		loadCtx: context.WithoutCancel(ctx),
 	}

@@ -5,6 +5,7 @@
 package hostile
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -17,6 +18,16 @@ import (
 // waitingScenes is the attacks by waiting messages.
 var waitingScenes = []attack{
 	{"24.12_forged_properties", forgedProperties},
+	{"24.08_empty_messages", emptyMessages(1, 0, `{}`, func(int64) message.Draft { return message.Draft{} })},
+	{"24.08_empty_messages_in_queues", emptyMessages(64, 0, `{}`, func(int64) message.Draft { return message.Draft{} })},
+	{"24.08_empty_messages_in_a_topic", emptyMessages(0, 200, `{}`, func(int64) message.Draft { return message.Draft{} })},
+	{"24.08_empty_messages_of_sessions", emptyMessages(1, 0, `{"requiresSession": true}`, func(i int64) message.Draft {
+		return message.Draft{SessionID: fmt.Sprint(i)}
+	})},
+	{"24.08_empty_messages_with_ids", emptyMessages(1, 0, `{"requiresDuplicateDetection": true}`, func(i int64) message.Draft {
+		return message.Draft{MessageID: codec.Ulong(uint64(i))}
+	})},
+	{"24.08_full_restart", fullRestart},
 }
 
 // forgedProperties sends properties and annotations that only workers and the broker set,

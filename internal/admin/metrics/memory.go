@@ -14,6 +14,7 @@ var (
 	memoryLimit   = prometheus.NewDesc("triagemq_memory_limit_bytes", "Memory that the broker may use for clients.", nil, nil)
 	memoryUsed    = prometheus.NewDesc("triagemq_memory_used_bytes", "Memory that the broker uses for clients, by part.", []string{"part"}, nil)
 	storedLimit   = prometheus.NewDesc("triagemq_memory_stored_limit_bytes", "Memory for what clients have made durable.", nil, nil)
+	messagesLimit = prometheus.NewDesc("triagemq_memory_messages_limit_bytes", "Memory for the messages that wait in all entities, part of that for what clients have made durable.", nil, nil)
 	storedUsed    = prometheus.NewDesc("triagemq_memory_stored_bytes", "Memory that takes what clients have made durable, by part.", []string{"part"}, nil)
 	memoryWaiting = prometheus.NewDesc("triagemq_memory_waiting", "Clients that are not read from until there is memory.", nil, nil)
 )
@@ -27,6 +28,7 @@ func (c memoryCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- memoryLimit
 	to <- memoryUsed
 	to <- storedLimit
+	to <- messagesLimit
 	to <- storedUsed
 	to <- memoryWaiting
 }
@@ -39,6 +41,7 @@ func (c memoryCollector) Collect(to chan<- prometheus.Metric) {
 	single(to, memoryUsed, float64(u.Known), "authenticated")
 	single(to, memoryUsed, float64(u.Unsynced), "unsynced")
 	single(to, storedLimit, float64(u.StoredLimit))
+	single(to, messagesLimit, float64(u.MessagesLimit))
 	single(to, storedUsed, float64(u.StoredMessages), "messages")
 	single(to, storedUsed, float64(u.StoredDefinitions), "definitions")
 	single(to, storedUsed, float64(u.StoredGroups), "groups")

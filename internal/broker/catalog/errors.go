@@ -33,6 +33,9 @@ var (
 	ErrTooLarge = errors.New("broker: message is too large")
 	// ErrQuota means that the entity has reached its size limit.
 	ErrQuota = queue.ErrFull
+	// ErrMemory means that the messages of all entities take all the memory that there is
+	// for them. It is an ErrQuota.
+	ErrMemory = queueserver.ErrMemory
 	// ErrDiskFull means that the disk is full; consumers can continue.
 	ErrDiskFull = queueserver.ErrDiskFull
 	// ErrSessionRequired means that the entity accepts only messages with a session.

@@ -137,7 +137,7 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 	}
 	p := c.newSend(batch, done)
 	p.n, p.o = n, o
-	p.Settle = o.Settle
+	p.Settle, p.Moved = o.Settle, o.Settle != (queueserver.Locked{}) || o.Held || o.Hops > 0
 	p.out = fanOut{source: len(batch), most: max(limits.CopyBytes, def.MaxMessage()+limits.Properties)}
 	for i, m := range batch {
 		if n.Kind == KindTopic && (o.Held || !def.keeps(m, now)) {

@@ -95,8 +95,9 @@ func measurements(ctx context.Context, a *cli.API, args []string, from cli.Sourc
 	return cli.ListAll[measured](ctx, a, "/objectives", nil)
 }
 
-// measuring makes a command that shows measurements of one queue, or of all.
-func measuring(s cli.Streams, cmd *cobra.Command, show func(*cli.Target, []measured)) *cobra.Command {
+// measuring makes a command that shows measurements of one queue, or of all. Then ofAll,
+// which may be nil, shows more.
+func measuring(s cli.Streams, cmd *cobra.Command, show func(*cli.Target, []measured), ofAll func(context.Context, *cli.Target, *cli.API)) *cobra.Command {
 	cmd, t := cli.ClientCommand(s, cmd)
 	var from cli.Source
 	cmd.Flags().StringVarP(&from.Subscription, "subscription", "s", "", "`name` of the topic's subscription that is meant")
@@ -119,9 +120,28 @@ func measuring(s cli.Streams, cmd *cobra.Command, show func(*cli.Target, []measu
 			return cli.AnswerJSON(t.Out, all)
 		}
 		show(t, all)
+		if len(args) == 0 && ofAll != nil {
+			ofAll(cmd.Context(), t, a)
+		}
 		return nil
 	}
 	return cmd
+}
+
+// storedMemory says how much of the memory for messages is used. Who may not manage the
+// namespace is not told.
+func storedMemory(ctx context.Context, t *cli.Target, a *cli.API) {
+	var n struct {
+		Memory struct {
+			Messages int64 `json:"messagesInBytes"`
+			Limit    int64 `json:"messagesLimitInBytes"`
+		} `json:"storedMemory"`
+	}
+	if err := a.Do(ctx, http.MethodGet, "/namespace", nil, &n); err != nil || n.Memory.Limit == 0 {
+		return
+	}
+	fmt.Fprintf(t.Out, "\nThe messages of all queues and subscriptions take %s of the %s of memory that there is for them.\n",
+		cli.BytesText(n.Memory.Messages), cli.BytesText(n.Memory.Limit))
 }
 
 func ObjectivesCommand(s cli.Streams) *cobra.Command {
@@ -152,7 +172,7 @@ messages are late already.`,
 			return
 		}
 		rows.Print(t.Out)
-	})
+	}, nil)
 }
 
 // perSecond writes a rate; one message in a minute is not none.
@@ -197,7 +217,7 @@ func StatsCommand(s cli.Streams) *cobra.Command {
 		fmt.Fprintln(t.Out)
 		ops.Print(t.Out)
 		fmt.Fprintf(t.Out, "%.2f operations for each message worked off\n", all[0].PerMessage)
-	})
+	}, storedMemory)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.4g%%", 100*share) }

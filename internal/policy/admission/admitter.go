@@ -99,6 +99,12 @@ func (g *Admitter) Replace(p *policy.Policy) {
 	}
 }
 
+// Memory returns about how many bytes the rates of fair keys take.
+func (g *Admitter) Memory() int64 {
+	const each = 256 // a bucket, its place in the map, and a key
+	return int64(len(g.keys)) * each
+}
+
 // Admit checks a batch, which is admitted as a whole or not at all. An admitted batch has
 // used up its rates; Refund returns them if it was not stored.
 func (g *Admitter) Admit(now time.Time, requests []AdmitRequest, d Depths) Decision {

@@ -428,6 +428,7 @@ func (m *forwarder) setAside(d *queueserver.Delivery, msg *message.Message, reas
 		Bodies: []*message.Message{dead},
 		Copies: []queueserver.Copy{{ID: m.n.ID, SubQueue: queueserver.TransferDeadLetter, Arrival: a}},
 		Settle: queueserver.Locked{ID: m.n.ID, SubQueue: m.part, Token: d.Token},
+		Moved:  true,
 		Done:   done,
 	})
 	if err != nil {

@@ -279,6 +279,7 @@ func (r *operation) back(c *chosen, m *message.Message, here queueserver.Locked,
 		Bodies: []*message.Message{m},
 		Copies: []queueserver.Copy{{ID: r.n.ID, SubQueue: queueserver.Main, Arrival: a, Revision: def.PolicyRevision}},
 		Settle: here,
+		Moved:  true,
 		Done: func(_ []queue.SeqNo, err error) {
 			if errors.Is(err, queueserver.ErrSuperseded) {
 				r.back(c, m, here, done) // by the new policy

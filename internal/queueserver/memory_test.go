@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// fillMemory sends batches to a queue until they are refused, and returns how many
+// messages were stored.
+func (r *rig) fillMemory(id ID, a func(i int) queue.Arrival) (stored int) {
+	r.t.Helper()
+	const batch = 100
+	for {
+		x := &Send{Bodies: []*message.Message{text("")}}
+		for i := range batch {
+			x.Copies = append(x.Copies, Copy{ID: id, Arrival: a(stored + i)})
+		}
+		var got error
+		x.Done = func(_ []queue.SeqNo, err error) { got = err }
+		if err := r.s.Send(x); err != nil {
+			r.t.Fatal(err)
+		}
+		r.settle()
+		if got != nil {
+			if !errors.Is(got, ErrMemory) || !errors.Is(got, queue.ErrFull) {
+				r.t.Fatalf("refused with %v, want %v", got, ErrMemory)
+			}
+			return stored
+		}
+		if stored += batch; stored > 1_000_000 {
+			r.t.Fatal("the memory is never full")
+		}
+	}
+}
+
+// Senders are refused when the messages of all queues take the memory that there is, and
+// nothing of a refused batch is stored, in no queue. What is stored is served, settled and
+// dead-lettered, and moves to other queues; then senders are admitted again.
+func TestFullMemoryRefusesSenders(t *testing.T) {
+	const limit = 1 << 20
+	account := budget.New(limit)
+	r := newRig(t, Options{Stored: account})
+	id, other := r.define("q", minute), r.define("other", minute)
+	stored := r.fillMemory(id, func(int) queue.Arrival { return queue.Arrival{} })
+	if most := limit / 56; stored > most || stored < most/2 {
+		t.Errorf("%d messages are stored in %d bytes", stored, limit)
+	}
+	if used := account.Used(); used > limit+limit/16 {
+		t.Errorf("%d bytes are charged of %d", used, limit)
+	}
+	counts := func(id ID, part SubQueue) int64 { return r.s.entities[id].parts[part].q.Counts().Total() }
+	for i := 0; r.trySend(text("x"), queue.Arrival{}, id, other) == nil; i++ {
+		if i > 10_000 {
+			t.Fatal("the last bytes are never used up")
+		}
+	}
+	one, two := counts(id, Main), counts(other, Main)
+	if err := r.trySend(text("x"), queue.Arrival{Session: "s", InSession: true}, id, other); !errors.Is(err, ErrMemory) {
+		t.Errorf("one more: %v, want %v", err, ErrMemory)
+	}
+	if counts(id, Main) != one || counts(other, Main) != two {
+		t.Error("something of a refused message is stored")
+	}
+	r.check()
+
+	k := r.attach(id, Main, queue.TakeOptions{})
+	r.s.SetDeliveryLimit(k.c.id, 500)
+	r.settle()
+	if len(k.got) < 300 {
+		t.Fatalf("%d messages are delivered", len(k.got))
+	}
+	k.settle(Reject, k.got[:100]...)
+	moved := make([]error, 100)
+	for i := range moved {
+		d := &k.got[100+i]
+		err := r.s.Send(&Send{
+			Bodies: []*message.Message{text("y")}, Copies: []Copy{{ID: other, Arrival: queue.Arrival{Key: fmt.Sprint("key", i)}}},
+			Settle: Locked{ID: id, Token: d.Token}, Moved: true, Done: func(_ []queue.SeqNo, err error) { moved[i] = err },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle()
+	if err := errors.Join(moved...); err != nil {
+		t.Errorf("messages that move: %v", err)
+	}
+	if dead := counts(id, DeadLetter); dead != 100 {
+		t.Errorf("%d dead letters", dead)
+	}
+	if counts(other, Main) != two+100 {
+		t.Errorf("%d messages have moved", counts(other, Main)-two)
+	}
+	r.check()
+	for counts(id, Main) > 0 {
+		ds := k.got
+		k.got = nil
+		k.settle(Complete, ds...)
+		r.s.SetDeliveryLimit(k.c.id, k.c.deliveredCount+1000)
+		r.settle()
+	}
+	if err := r.trySend(text("x"), queue.Arrival{}, id, other); err != nil {
+		t.Errorf("when messages were consumed: %v", err)
+	}
+	r.check()
+}
+
+// A start charges what it finds, also if it is more than the present limit. Senders are
+// refused then, and consumers served.
+func TestStartWithMoreThanTheMemory(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("q", minute)
+	r.sendMany(id, 5000)
+	r.settle()
+	account := budget.New(100 << 10)
+	r.opts.Stored = account
+	r.crash(1)
+	r.settle()
+	if used := account.Used(); used < 5000*56 {
+		t.Errorf("%d bytes are charged for 5000 messages", used)
+	}
+	if n := r.fillMemory(id, func(int) queue.Arrival { return queue.Arrival{} }); n > 200 {
+		t.Errorf("%d messages more are stored", n)
+	}
+	r.check()
+	if err := r.s.Drop([]ID{id}, func(error) {}); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	if used := account.Used(); used > 2*budget.New(100<<10).Limit()/16 {
+		t.Errorf("%d bytes are charged when the queue was dropped", used)
+	}
+	r.check()
+}
+
+// Message ids are remembered after their messages have gone, and states of sessions stay
+// without messages: these are refused, too.
+func TestWhatIsRememberedTakesMemory(t *testing.T) {
+	r := newRig(t, Options{Stored: budget.New(256 << 10)})
+	id := r.define("q", queue.Config{LockFor: time.Minute, DuplicateWindow: time.Hour})
+	sent := 0
+	for ; ; sent++ {
+		err := r.trySend(text(""), queue.Arrival{MessageID: fmt.Sprint("id", sent)}, id)
+		if errors.Is(err, ErrMemory) {
+			break
+		}
+		if err != nil || sent > 10_000 {
+			t.Fatalf("after %d messages: %v", sent, err)
+		}
+		q := r.s.entities[id].parts[Main].q
+		if err := Post(r.s, Remove{Queue: QueueID{Entity: id}, Seqs: []queue.SeqNo{q.Last()}}, func([]error, error) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent < 1000 {
+		t.Errorf("%d messages were sent", sent)
+	}
+	r.check()
+	r.now = r.now.Add(2 * time.Hour)
+	for range 20 {
+		r.settle()
+	}
+	if err := r.trySend(text(""), queue.Arrival{MessageID: "more"}, id); err != nil {
+		t.Errorf("when the ids are forgotten: %v", err)
+	}
+	r.check()
+}
