@@ -35,8 +35,8 @@ type Broker struct {
 	measuring    *measure.Measuring
 	requests     *requests
 	pools        pools.Registry
-
-	listing chan struct{} // a semaphore for lists of sessions
+	compiling    chan struct{} // has a token while a policy is compiled for a dry run
+	listing      chan struct{} // a semaphore for lists of sessions
 }
 
 // maxListing is how many requests list the sessions of a queue at the same time.
@@ -45,7 +45,7 @@ const maxListing = 2
 // Open returns a broker over recovered shards, and the logs of event hubs, if there are
 // any. Run must be called to forward messages and to delete idle entities.
 func Open(shards []*queueserver.Shard, logs HubLogs, log *slog.Logger) (*Broker, error) {
-	b := &Broker{shards: shards, logs: logs, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests(), listing: make(chan struct{}, maxListing)}
+	b := &Broker{shards: shards, logs: logs, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests(), listing: make(chan struct{}, maxListing), compiling: make(chan struct{}, 1)}
 	var err error
 	if b.Catalog, err = catalog.Open(shards, logs, b.clock, log, (*entityObserver)(b)); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs/reclassify"
+	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
@@ -23,15 +24,32 @@ type (
 // DryRun returns what another policy would change for the messages of a queue or
 // subscription. It changes nothing.
 func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, error) {
-	p, err := catalog.ParsePolicy(raw)
-	if err != nil {
-		return DryRun{}, err
-	}
 	n, err := b.PolicyEntity(addr)
 	if err != nil {
 		return DryRun{}, err
 	}
+	p, release, err := b.tryPolicy(ctx, n, raw)
+	if err != nil {
+		return DryRun{}, err
+	}
+	defer release()
 	return reclassify.Preview(ctx, n, p)
+}
+
+// tryPolicy compiles a policy for a dry run, and charges what it takes until release is
+// called. One is compiled at a time: what it takes is known only afterwards.
+func (b *Broker) tryPolicy(ctx context.Context, n *catalog.Entity, raw []byte) (p *policy.Policy, release func(), err error) {
+	select {
+	case b.compiling <- struct{}{}:
+		defer func() { <-b.compiling }()
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	if p, err = catalog.ParsePolicy(raw); err != nil {
+		return nil, nil, err
+	}
+	release, err = b.BorrowMemory(n, p.Cost())
+	return p, release, err
 }
 
 // SetPolicy replaces the policy of a queue or subscription; null removes it. The new one

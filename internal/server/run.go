@@ -141,6 +141,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	if b.broker, err = broker.Open(b.shards, b.hubs, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
 	}
+	b.broker.ChargeDefinitions(memory.Stored().Definitions)
 	if err := b.hubs.Load(ctx, b.broker.HubLogSettings()); err != nil {
 		return fmt.Errorf("recover the event hubs: %w", err)
 	}

@@ -53,7 +53,8 @@ var shared = []Condition{
 	{broker.ErrNotAllowed, endpoint.CondNotAllowed, StatusBadRequest, ""},
 	{broker.ErrDisabled, names.EntityDisabled, StatusForbidden, "The messaging entity '{entity}' is currently disabled."},
 	{broker.ErrTooLarge, endpoint.CondMessageSizeExceeded, StatusBadRequest, "The message is larger than '{entity}' accepts."},
-	{broker.ErrMemory, endpoint.CondResourceLimitExceeded, StatusForbidden, ""}, // an ErrQuota
+	{broker.ErrMemory, endpoint.CondResourceLimitExceeded, StatusForbidden, ""},
+	{broker.ErrDefinitionMemory, endpoint.CondResourceLimitExceeded, StatusForbidden, ""}, // these two are an ErrQuota
 	{broker.ErrQuota, endpoint.CondResourceLimitExceeded, StatusForbidden, "The messaging entity '{entity}' has reached its size quota."},
 	{broker.ErrDiskFull, endpoint.CondResourceLimitExceeded, StatusForbidden, "The broker's disk is full. Receiving and settling still work."},
 	{broker.ErrTimeout, names.Timeout, StatusTimeout, "The operation did not complete within the allotted time."},

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -44,6 +45,8 @@ type Catalog struct {
 
 	// withoutTopic are subscriptions that are not served, since their topic is lost.
 	withoutTopic map[string][]*Entity // guarded by admin; by entity.Key of the topic
+
+	memory *budget.Account // of all definitions
 }
 
 // Observer is notified of entities that have changed, afterwards and one at a time.
@@ -59,7 +62,7 @@ type Observer interface {
 func Open(shards []*queueserver.Shard, logs Logs, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
 	c := &Catalog{
 		shards: shards, store: shardStore{}, logs: logs, clock: clock, log: log, observer: o,
-		admin: make(chan struct{}, 1), nodes: make(map[string]*Entity), withoutTopic: make(map[string][]*Entity),
+		memory: budget.NoLimit(), admin: make(chan struct{}, 1), nodes: make(map[string]*Entity), withoutTopic: make(map[string][]*Entity),
 	}
 	c.admin <- struct{}{}
 	for _, s := range shards {
@@ -67,11 +70,9 @@ func Open(shards []*queueserver.Shard, logs Logs, clock *clock.Clock, log *slog.
 			return nil, err
 		}
 	}
-	for _, n := range c.Entities() {
+	for _, n := range c.nodes {
 		if n.Kind == KindTopic {
-			if err := c.reroute(n); err != nil {
-				return nil, fmt.Errorf("recover %q: %w", n.Path, err)
-			}
+			c.reroute(n)
 		}
 	}
 	return c, nil
@@ -203,9 +204,7 @@ func (c *Catalog) Entities() []*Entity {
 		ns = append(ns, n)
 	}
 	c.mu.RUnlock()
-	slices.SortFunc(ns, func(x, y *Entity) int {
-		return strings.Compare(entity.Key(x.Path), entity.Key(y.Path))
-	})
+	slices.SortFunc(ns, byPath)
 	return ns
 }
 
@@ -284,15 +283,35 @@ func (c *Catalog) create(n *Entity, def *Definition) error {
 	if err := limits.CheckBytes("definition", len(meta), limits.Definition); err != nil {
 		return Invalid(err)
 	}
+	cost := def.cost(len(meta))
+	taken, err := c.takeMemory(n, cost)
+	if err != nil {
+		return err
+	}
 	if n.ID, err = c.store.Create(n, Stored{Meta: meta, Sessions: def.Properties.RequiresSession, Configs: def.configs()}); err != nil {
+		c.memory.Release(taken)
 		return fmt.Errorf("create %q: %w", n.Path, Translate(err))
 	}
+	c.settleMemory(n, taken, cost)
 	n.def.Store(def)
-	c.mu.Lock()
-	c.nodes[entity.Key(n.Path)] = n
-	c.mu.Unlock()
+	c.add(n)
 	c.observer.Changed(n)
 	return nil
+}
+
+// add makes an entity known.
+func (c *Catalog) add(n *Entity) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes[entity.Key(n.Path)] = n
+	if t := n.Topic; t != nil {
+		i, _ := slices.BinarySearchFunc(t.subs, n, byPath)
+		t.subs = slices.Insert(t.subs, i, n)
+	}
+}
+
+func byPath(x, y *Entity) int {
+	return strings.Compare(entity.Key(x.Path), entity.Key(y.Path))
 }
 
 // checkNew rejects a queue, topic or hub that exists, or would be one too many.
@@ -330,9 +349,16 @@ func (c *Catalog) redefineAfter(n *Entity, def Definition, prepare func() error)
 			return Invalid(err)
 		}
 	}
+	cost := def.cost(len(meta))
+	taken, err := c.takeMemory(n, cost)
+	if err != nil {
+		return err
+	}
 	if err := c.store.Update(n, Stored{Meta: meta, Configs: def.configs()}); err != nil {
+		c.memory.Release(taken)
 		return fmt.Errorf("update %q: %w", n.Path, Translate(err))
 	}
+	c.settleMemory(n, taken, cost)
 	prepared := prepare()
 	n.def.Store(&def)
 	c.observer.Changed(n)
@@ -356,9 +382,14 @@ func (c *Catalog) forget(ns []*Entity) {
 	c.mu.Lock()
 	for _, n := range ns {
 		delete(c.nodes, entity.Key(n.Path))
+		if t := n.Topic; t != nil {
+			t.subs = slices.DeleteFunc(t.subs, func(sub *Entity) bool { return sub == n })
+		}
 	}
 	c.mu.Unlock()
 	for _, n := range ns {
+		c.memory.Release(n.charged)
+		n.charged = 0
 		c.observer.Removed(n)
 	}
 	c.notifyChanged(ns[0]) // the others are its subscriptions

@@ -55,7 +55,8 @@ type Definition struct {
 	// are derived, not stored.
 	Properties entity.Queue `json:"-"`
 	// Classifier is the compiled policy. It is replaced only with the policy.
-	Classifier *Classifier `json:"-"`
+	Classifier *Classifier    `json:"-"`
+	rules      []compiledRule // of a subscription
 }
 
 // Entity is a queue, topic, subscription or event hub. Only its definition changes.
@@ -68,7 +69,9 @@ type Entity struct {
 
 	def      atomic.Pointer[Definition]
 	routes   atomic.Pointer[routes] // of a topic
+	subs     []*Entity              // of a topic, by path; guarded by Catalog.mu
 	accessed atomic.Int64           // last use, in Unix milliseconds; zero is never
+	charged  int64                  // for the memory of its definition; guarded by Catalog.admin
 }
 
 // Definition returns the definition as it is now.
@@ -100,6 +103,9 @@ func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*poli
 		d.Properties = *d.Queue
 	case KindSubscription:
 		d.Properties = d.Subscription.AsQueue(*topic.Topic)
+		if err := d.deriveRules(before); err != nil {
+			return err
+		}
 	case KindTopic:
 		t := d.Topic
 		d.Properties = entity.Queue{

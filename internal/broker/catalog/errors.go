@@ -36,6 +36,9 @@ var (
 	// ErrMemory means that the messages of all entities take all the memory that there is
 	// for them. It is an ErrQuota.
 	ErrMemory = queueserver.ErrMemory
+	// ErrDefinitionMemory means that no memory is left for what a definition takes. It is an
+	// ErrQuota.
+	ErrDefinitionMemory = fmt.Errorf("%w: there is no memory for the definition", ErrQuota)
 	// ErrDiskFull means that the disk is full; consumers can continue.
 	ErrDiskFull = queueserver.ErrDiskFull
 	// ErrSessionRequired means that the entity accepts only messages with a session.

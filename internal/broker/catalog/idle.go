@@ -42,7 +42,7 @@ func (c *Catalog) DeleteIdle(ctx context.Context, n *Entity, since time.Time) er
 		}
 		err := c.removeIdle(n, subs, since)
 		if err == nil && n.Kind == KindSubscription {
-			err = c.reroute(n.Topic)
+			c.reroute(n.Topic)
 		}
 		return err
 	})

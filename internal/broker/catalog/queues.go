@@ -163,7 +163,6 @@ func (c *Catalog) checkForwards(from, before, to string) error {
 	if err := c.checkTarget(before, to); err != nil {
 		return err
 	}
-	var subs map[*Entity][]*Entity // by topic; created when the first topic is found
 	seen := make(map[string]bool)
 	for next := []string{to}; len(next) > 0; {
 		target := next[0]
@@ -188,25 +187,9 @@ func (c *Catalog) checkForwards(from, before, to string) error {
 			next = append(next, n.Definition().Properties.ForwardTo)
 			continue
 		}
-		if subs == nil {
-			subs = c.subscriptionsByTopic()
-		}
-		for _, sub := range subs[n] {
+		for _, sub := range c.SubscriptionsOf(n) {
 			next = append(next, sub.Definition().Properties.ForwardTo)
 		}
 	}
 	return nil
-}
-
-// subscriptionsByTopic returns the subscriptions of all topics, in no order.
-func (c *Catalog) subscriptionsByTopic() map[*Entity][]*Entity {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	subs := make(map[*Entity][]*Entity)
-	for _, n := range c.nodes {
-		if n.Topic != nil {
-			subs[n.Topic] = append(subs[n.Topic], n)
-		}
-	}
-	return subs
 }

@@ -40,16 +40,18 @@ func (c *Catalog) recoverShard(s *queueserver.Shard) error {
 			}
 			n.Topic = c.nodes[entity.Key(p.Entity)]
 			if n.Topic == nil || n.Topic.Kind != KindTopic {
+				n.charged = entityCost + 2*int64(len(f.Meta))
 				c.leaveOut(n, f.def, p.Entity)
 				continue
 			}
 			topic = n.Topic.Definition()
 		}
 		if err := f.def.derive(topic, nil, policy.ParseStored); err != nil {
-			return fmt.Errorf("recover %q: its policy: %w", f.Name, err)
+			return fmt.Errorf("recover %q: %w", f.Name, err)
 		}
 		n.def.Store(f.def)
-		c.nodes[entity.Key(n.Path)] = n
+		n.charged = f.def.cost(len(f.Meta)) + costSlack
+		c.add(n)
 	}
 	return nil
 }
@@ -76,17 +78,23 @@ func (c *Catalog) takeBack(topic *Entity) error {
 	for _, n := range subs {
 		def := *n.Definition()
 		if err := def.derive(topic.Definition(), nil, policy.ParseStored); err != nil {
-			return fmt.Errorf("recover %q: its policy: %w", n.Path, err)
+			return fmt.Errorf("recover %q: %w", n.Path, err)
 		}
+		meta, err := def.encode()
+		if err != nil {
+			return err
+		}
+		taken := def.cost(len(meta)) + costSlack - n.charged
+		c.memory.Charge(taken)
+		n.charged += taken
 		n.Topic = topic
 		n.def.Store(&def)
-		c.mu.Lock()
-		c.nodes[entity.Key(n.Path)] = n
-		c.mu.Unlock()
+		c.add(n)
 		if err := c.redefine(n, def); err != nil { // some of its limits are the topic's
 			return err
 		}
 		c.log.Info("subscription is served again, with its messages", "entity", n.Path)
 	}
-	return c.reroute(topic)
+	c.reroute(topic)
+	return nil
 }

@@ -54,7 +54,6 @@ type route struct {
 	name   string
 	filter filter.Filter
 	action *filter.Action // nil if it has none
-	from   entity.Rule    // what it was compiled from
 }
 
 // ruleNameProperty is the property with the name of the rule whose action changed a copy.
@@ -68,53 +67,53 @@ const (
 	reasonFilter    = "FilterEvaluationException"
 )
 
-// compileRoutes compiles the rules of all subscriptions. Unchanged rules, usually all but
-// one, are taken from before: compiling all of them for each change would take seconds.
-func compileRoutes(subs []*Entity, before *routes) (*routes, error) {
+// newRoutes returns the routes to subscriptions, whose rules are compiled.
+func newRoutes(subs []*Entity) *routes {
 	rt := &routes{subs: subs}
-	known := before.bySubscription()
 	var filters []filter.Filter
 	for i, n := range subs {
-		was := known[n]
-		for _, rule := range n.Definition().Subscription.Rules {
-			ro := route{sub: i, name: rule.Name, from: rule}
-			// In order, with some added and some removed.
-			at := slices.IndexFunc(was, func(r route) bool { return r.name == rule.Name })
-			if at >= 0 && sameRule(&was[at].from, &rule) {
-				ro.filter, ro.action = was[at].filter, was[at].action
-			} else {
-				var err error
-				if ro.filter, ro.action, err = compileRule(rule); err != nil {
-					return nil, fmt.Errorf("rule %q of %q: %w", rule.Name, n.Path, err)
-				}
-			}
-			if at >= 0 {
-				was = was[at+1:]
-			}
-			filters = append(filters, ro.filter)
-			rt.rules = append(rt.rules, ro)
+		for _, rule := range n.Definition().rules {
+			filters = append(filters, rule.filter)
+			rt.rules = append(rt.rules, route{sub: i, name: rule.from.Name, filter: rule.filter, action: rule.action})
 		}
 	}
 	rt.set = filter.Compile(filters)
-	return rt, nil
+	return rt
 }
 
-// bySubscription returns the rules of each subscription, in order. There may be no
-// routes.
-func (rt *routes) bySubscription() map[*Entity][]route {
-	if rt == nil {
-		return nil
+// compiledRule is a rule of a subscription.
+type compiledRule struct {
+	from   entity.Rule // what it was compiled from
+	filter filter.Filter
+	action *filter.Action // nil if it has none
+}
+
+// deriveRules compiles the rules of a subscription. Unchanged rules, usually all but one,
+// are taken from before: compiling all of them for each change would take seconds.
+func (d *Definition) deriveRules(before *Definition) error {
+	var was []compiledRule
+	if before != nil {
+		was = before.rules
 	}
-	all := make(map[*Entity][]route, len(rt.subs))
-	for from := 0; from < len(rt.rules); {
-		to := from + 1
-		for to < len(rt.rules) && rt.rules[to].sub == rt.rules[from].sub {
-			to++
+	d.rules = make([]compiledRule, 0, len(d.Subscription.Rules))
+	for _, r := range d.Subscription.Rules {
+		cr := compiledRule{from: r}
+		// In order, with some added and some removed.
+		at := slices.IndexFunc(was, func(c compiledRule) bool { return c.from.Name == r.Name })
+		if at >= 0 && sameRule(&was[at].from, &r) {
+			cr.filter, cr.action = was[at].filter, was[at].action
+		} else {
+			var err error
+			if cr.filter, cr.action, err = compileRule(r); err != nil {
+				return fmt.Errorf("rule %q: %w", r.Name, err)
+			}
 		}
-		all[rt.subs[rt.rules[from].sub]] = rt.rules[from:to]
-		from = to
+		if at >= 0 {
+			was = was[at+1:]
+		}
+		d.rules = append(d.rules, cr)
 	}
-	return all
+	return nil
 }
 
 // sameRule reports whether two rules mean the same.
@@ -139,14 +138,9 @@ func compileRule(r entity.Rule) (filter.Filter, *filter.Action, error) {
 	return f, action, Invalid(err)
 }
 
-// reroute compiles a topic's rules again. It is called within Change.
-func (c *Catalog) reroute(topic *Entity) error {
-	rt, err := compileRoutes(c.SubscriptionsOf(topic), topic.routes.Load())
-	if err != nil {
-		return err
-	}
-	topic.routes.Store(rt)
-	return nil
+// reroute makes the rules of a topic's subscriptions effective. It is called within Change.
+func (c *Catalog) reroute(topic *Entity) {
+	topic.routes.Store(newRoutes(c.SubscriptionsOf(topic)))
 }
 
 // route adds the copies of message i to a request: one for each subscription with a

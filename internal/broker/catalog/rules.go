@@ -200,7 +200,8 @@ func (c *Catalog) changeRules(ctx context.Context, topic, sub, name string, fn f
 		if err := c.redefine(n, def); err != nil {
 			return err
 		}
-		return c.reroute(n.Topic)
+		c.reroute(n.Topic)
+		return nil
 	})
 }
 
@@ -240,9 +241,9 @@ func (c *Catalog) MatchRules(ctx context.Context, topic string, m *message.Messa
 	view.BrokerProperties.EnqueuedTime = c.clock.Now()
 	return func(yield func(RuleMatch) bool) {
 		for _, n := range c.SubscriptionsOf(t) {
-			s := n.Definition().Subscription
-			for _, r := range s.Rules {
-				if ctx.Err() != nil || !yield(matchRule(view, s.Name, r)) {
+			def := n.Definition()
+			for _, r := range def.rules {
+				if ctx.Err() != nil || !yield(matchRule(view, def.Subscription.Name, r)) {
 					return
 				}
 			}
@@ -250,16 +251,13 @@ func (c *Catalog) MatchRules(ctx context.Context, topic string, m *message.Messa
 	}, nil
 }
 
-func matchRule(view *filter.Envelope, subscription string, r entity.Rule) RuleMatch {
-	t := RuleMatch{Subscription: subscription, Rule: r.Name}
-	f, _, err := compileRule(r)
-	if err == nil {
-		if t.Matched, err = f.Match(view); err == nil {
-			t.Why = f.Explain(view).String()
-		}
-	}
-	if err != nil {
+func matchRule(view *filter.Envelope, subscription string, r compiledRule) RuleMatch {
+	t := RuleMatch{Subscription: subscription, Rule: r.from.Name}
+	var err error
+	if t.Matched, err = r.filter.Match(view); err != nil {
 		t.Why = errtext.Text(err)
+	} else {
+		t.Why = r.filter.Explain(view).String()
 	}
 	return t
 }

@@ -110,8 +110,9 @@ func (c *Catalog) DeleteTopic(ctx context.Context, name string) error {
 
 // SubscriptionsOf returns the subscriptions of a topic, by name.
 func (c *Catalog) SubscriptionsOf(topic *Entity) []*Entity {
-	subs := c.Entities()
-	return slices.DeleteFunc(subs, func(n *Entity) bool { return n.Topic != topic })
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Clone(topic.subs)
 }
 
 // CreateSubscription creates a subscription with its rules: those of s, or one that
@@ -154,7 +155,8 @@ func (c *Catalog) CreateSubscription(ctx context.Context, topic string, s entity
 		if err := c.create(n, &Definition{Kind: KindSubscription, Subscription: &s}); err != nil {
 			return err
 		}
-		return c.reroute(t)
+		c.reroute(t)
+		return nil
 	})
 	return s, err
 }
@@ -199,7 +201,8 @@ func (c *Catalog) UpdateSubscription(ctx context.Context, topic string, s entity
 		if err := c.redefine(n, def); err != nil {
 			return err
 		}
-		return c.reroute(n.Topic)
+		c.reroute(n.Topic)
+		return nil
 	})
 	return s, err
 }
@@ -238,7 +241,8 @@ func (c *Catalog) DeleteSubscription(ctx context.Context, topic, name string) er
 		if err := c.remove(n); err != nil {
 			return err
 		}
-		return c.reroute(n.Topic)
+		c.reroute(n.Topic)
+		return nil
 	})
 }
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/filter"
+)
+
+// What the parts of a definition take in memory, with what the allocator adds. TestCost
+// compares them with the heap.
+const (
+	// entityCost is what an entity takes without messages: its queues, their monitor, its
+	// definition and its places in tables.
+	entityCost = 14 << 10
+	// partitionCost is what a partition of an event hub takes without events.
+	partitionCost = 1 << 10
+	// hubCost is what the journal and the engine of a hub take.
+	hubCost = 96 << 10
+	// forwarderCost is what it takes to forward from a queue.
+	forwarderCost = 2 << 10
+	// ruleCost is what a rule takes besides its texts and what it is compiled to: in the
+	// definition, compiled, and in the routes of its topic.
+	ruleCost = 448
+	// correlationCost is what a correlation filter takes in the definition.
+	correlationCost = 144
+	// valuesCost and valueCost are what parameters, or the properties of a correlation filter,
+	// take in the definition.
+	valuesCost, valueCost = 640, 144
+	// keyCost is what an authorization rule takes, and groupCost a consumer group.
+	keyCost, groupCost = 320, 128
+
+	// costSlack is what an entity is charged beyond its cost, so that it can be paused,
+	// disabled or classified when no memory is left.
+	costSlack = 256
+)
+
+// cost returns how much memory an entity takes for its definition, about. meta is the
+// length of the definition in JSON. It is there twice: as it is stored, and decoded.
+func (d *Definition) cost(meta int) int64 {
+	size := entityCost + 2*int64(meta-d.flagsLength()) + d.Classifier.Policy.Cost()
+	size += keyCost * int64(len(d.authorization()))
+	if d.Properties.ForwardTo != "" {
+		size += forwarderCost
+	}
+	if d.Properties.ForwardDeadLetteredMessagesTo != "" {
+		size += forwarderCost
+	}
+	if d.Kind == KindHub {
+		size += hubCost + partitionCost*int64(d.Hub.PartitionCount) + groupCost*int64(len(d.Hub.ConsumerGroups))
+	}
+	for i := range d.rules {
+		size += d.rules[i].cost()
+	}
+	return size
+}
+
+// flagsLength returns about how many bytes of the JSON say what an operator must be able to
+// change at any time.
+func (d *Definition) flagsLength() int {
+	n := len(d.Properties.Status)
+	if d.Paused != (Pause{}) {
+		n += len(`"paused":{"sending":true,"receiving":true},`)
+	}
+	return n
+}
+
+func (r *compiledRule) cost() int64 {
+	size := ruleCost + filter.Cost(r.filter) + r.action.Cost()
+	size += valuesSize(r.from.Filter.Parameters) + valuesSize(r.from.Action.Parameters)
+	if c := r.from.Filter.Correlation; c != nil {
+		size += correlationCost + valuesSize(c.Properties)
+	}
+	return size
+}
+
+func valuesSize(values map[string]entity.Value) int64 {
+	if len(values) == 0 {
+		return 0
+	}
+	return valuesCost + valueCost*int64(len(values))
+}
+
+// ChargeDefinitions has the memory that definitions take charged to an account. What there
+// is already is charged whether there is space for it or not; a definition that is new or
+// grows is then refused when there is none. It is called before the catalog is used.
+func (c *Catalog) ChargeDefinitions(a *budget.Account) {
+	c.memory = a
+	for _, n := range c.Entities() {
+		a.Charge(n.charged)
+	}
+	for _, subs := range c.withoutTopic {
+		for _, n := range subs {
+			a.Charge(n.charged)
+		}
+	}
+	if used, limit := a.Used(), a.Limit(); used > limit {
+		c.log.Warn("the definitions of entities take more memory than they may: none can be added, and none can grow; "+
+			"raise limits.storedMemory or delete entities", "bytes", used, "limit", limit)
+	}
+}
+
+// DefinitionMemory returns how much memory the definitions of entities take, about, and how
+// much they may.
+func (c *Catalog) DefinitionMemory() (used, limit int64) { return c.memory.Used(), c.memory.Limit() }
+
+// takeMemory charges what a changed definition of an entity takes more than before, if there
+// is space. It is called within Change, before the definition is stored.
+func (c *Catalog) takeMemory(n *Entity, cost int64) (taken int64, err error) {
+	if cost <= n.charged {
+		return 0, nil
+	}
+	taken = cost + costSlack - n.charged
+	return taken, c.tryTake(n, taken)
+}
+
+// BorrowMemory charges what a definition of an entity takes that is tried and not stored,
+// until release is called.
+func (c *Catalog) BorrowMemory(n *Entity, cost int64) (release func(), err error) {
+	if err := c.tryTake(n, cost); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() { c.memory.Release(cost) }), nil
+}
+
+func (c *Catalog) tryTake(n *Entity, bytes int64) error {
+	if c.memory.TryTake(bytes) {
+		return nil
+	}
+	return fmt.Errorf("%w of %q: it needs %d bytes more, and all definitions take %d of %d; "+
+		"delete entities, rules or policies, or raise limits.storedMemory",
+		ErrDefinitionMemory, n.Path, bytes, c.memory.Used(), c.memory.Limit())
+}
+
+// settleMemory records what was taken for the definition of an entity when it is stored, and
+// releases what it needs no more.
+func (c *Catalog) settleMemory(n *Entity, taken, cost int64) {
+	n.charged += taken
+	if over := n.charged - cost - costSlack; over > costSlack {
+		c.memory.Release(over)
+		n.charged -= over
+	}
+}
