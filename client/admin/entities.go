@@ -63,6 +63,9 @@ type Namespace struct {
 	Counts        Counts    `json:"counts"` // of all of them together
 	// StoredMemory is the memory that is used by what clients have made durable.
 	StoredMemory StoredMemory `json:"storedMemory"`
+	// Warnings is what an operator has to do something about: parts of the configuration
+	// that cannot be applied because of what is stored, say.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // StoredMemory is the memory that is used by what clients have made durable, in bytes.

@@ -42,6 +42,8 @@ type Parts struct {
 	ChargeMemory func(*http.Request, int64) bool
 	// Disk returns the state of the store's disk; nil is none.
 	Disk func() metrics.Disk
+	// Warnings returns what an operator has to do something about; nil is none.
+	Warnings func() []string
 	// Refusals returns how many logins and tokens were rejected, by reason; nil is
 	// none.
 	Refusals func() map[string]uint64

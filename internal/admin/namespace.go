@@ -25,6 +25,9 @@ type Namespace struct {
 	Hubs          int           `json:"hubs"`
 	Counts        broker.Counts `json:"counts"` // of all of them together
 	Memory        StoredMemory  `json:"storedMemory"`
+	// Warnings is what an operator has to do something about: parts of the configuration
+	// that cannot be applied because of what is stored, say.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // StoredMemory is the memory that is used by what clients have made durable, in bytes.
@@ -141,6 +144,9 @@ func namespace(c *call) (any, error) {
 	if c.Memory != nil {
 		u := c.Memory()
 		n.Memory = StoredMemory{u.StoredLimit, u.StoredMessages, u.MessagesLimit, u.StoredDefinitions, u.StoredGroups}
+	}
+	if c.Warnings != nil {
+		n.Warnings = c.Warnings()
 	}
 	return &n, c.gathering(func() error { return n.count(c) })
 }

@@ -5,6 +5,7 @@ package broker
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
@@ -35,6 +36,7 @@ type Broker struct {
 	measuring    *measure.Measuring
 	requests     *requests
 	pools        pools.Registry
+	isNew        bool          // no shard ever had an entity
 	compiling    chan struct{} // has a token while a policy is compiled for a dry run
 	listing      chan struct{} // a semaphore for lists of sessions
 }
@@ -54,11 +56,15 @@ func Open(shards []*queueserver.Shard, logs HubLogs, log *slog.Logger) (*Broker,
 	b.reclassifier = reclassify.New(b.Catalog, b.runner, log)
 	b.alerts = alerts.New(b.Catalog, b.runner, log)
 	b.measuring = measure.New(b.Catalog, shards, b.alerts)
+	b.isNew = !slices.ContainsFunc(shards, func(s *queueserver.Shard) bool { return !s.New() })
 	for _, s := range shards {
 		s.OnDamage(b.alerts.Damaged)
 	}
 	return b, nil
 }
+
+// New reports whether no entity was ever created in the store when the broker was opened.
+func (b *Broker) New() bool { return b.isNew }
 
 // entityObserver notifies the broker of changes of entities.
 type entityObserver Broker

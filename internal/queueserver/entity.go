@@ -17,6 +17,9 @@ import (
 // ID numbers an entity within its shard; it is never used twice.
 type ID uint32
 
+// firstID is the number of the first entity of a shard.
+const firstID ID = 1
+
 // SubQueue is one of the queues an entity consists of.
 type SubQueue uint8
 
@@ -205,6 +208,10 @@ func (s *Shard) configure(hq *hostedQueue, cfg queue.Config) {
 	s.collectEffects(hq)
 	s.reorder(hq)
 }
+
+// New reports whether no entity was ever defined in the shard. It is for the owner that has
+// just opened the shard, before Run.
+func (s *Shard) New() bool { return s.nextID == firstID }
 
 // Definitions lists the entities, as recovery found them. It is for the owner
 // that has just opened the shard, before Run.

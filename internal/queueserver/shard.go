@@ -176,7 +176,7 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 		consumers:      make(map[ConsumerID]*consumer),
 		sessionWaiters: make(map[ConsumerID]*sessionWaiter),
 
-		nextID:  1,
+		nextID:  firstID,
 		memory:  budget.NewCounterIn(opts.Stored, memoryPiece),
 		cache:   bodies.NewCache(opts.CacheBytes),
 		loadCtx: context.WithoutCancel(ctx),

@@ -21,6 +21,7 @@ func (f *frontend) adminHandler(parts Parts) http.Handler {
 		Memory:       parts.Memory.Usage,
 		ChargeMemory: hold,
 		Disk:         parts.Disk,
+		Warnings:     f.warnings,
 		Refusals:     f.refusals.Total,
 		Encrypted: func(r *http.Request) bool {
 			return r.Context().Value(connKey{}).(*handed).encrypted

@@ -16,29 +16,45 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// define creates the entities of a file and brings those that exist in line with
-// it. What cannot be changed in place is reported and left as it is, because the
-// messages in it are worth more than the file; what the file does not name is left
-// alone. If something cannot be created, nothing is changed.
-func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.Logger) error {
-	err := defineOnce(ctx, b, cfg, log)
-	if errors.Is(err, broker.ErrExists) { // a topic that was lost has brought its subscriptions back
-		err = defineOnce(ctx, b, cfg, log)
+// define creates the entities of a file and brings those that exist in line with it, as far
+// as what is stored allows it. What cannot be applied is logged, returned, and left as it is:
+// messages are worth more than the file, and nothing that clients did may keep the broker
+// from starting. What the file does not name is left alone. The error is why the broker
+// cannot go on.
+func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.Logger) (unapplied []string, err error) {
+	failed, err := defineOnce(ctx, b, cfg, log)
+	exists := func(e *stepError) bool { return errors.Is(e, broker.ErrExists) }
+	if err == nil && slices.ContainsFunc(failed, exists) { // a topic that was lost has brought its subscriptions back
+		failed, err = defineOnce(ctx, b, cfg, log)
 	}
-	return err
+	for i, e := range failed {
+		if i == mostUnapplied {
+			more := fmt.Sprintf("%d more parts of the configuration cannot be applied", len(failed)-i)
+			log.Error(more)
+			return append(unapplied, more), err
+		}
+		log.Error("part of the configuration cannot be applied, because of what is stored",
+			"action", e.step.Verb, "kind", e.step.Kind, "entity", e.step.Path(), "err", broker.Text(e.err))
+		unapplied = append(unapplied, e.Error())
+	}
+	return unapplied, err
 }
 
-func defineOnce(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.Logger) error {
+// mostUnapplied is how many parts of a configuration that cannot be applied are named.
+const mostUnapplied = 100
+
+// defineOnce carries out a plan, step by step, and returns the steps that failed.
+func defineOnce(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.Logger) (failed []*stepError, err error) {
 	have, err := present(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	plan := apply.Diff(apply.Of(cfg), have)
-	if fs := obstacles(cfg, plan); len(fs) > 0 {
-		return fs
+	if b.New() { // nothing is stored, so what is wrong is wrong in the file
+		if fs := obstacles(cfg, plan); len(fs) > 0 {
+			return nil, fs
+		}
 	}
-	var errs []error
-	made := map[apply.EntityRef]bool{} // an update of these is part of making them
 	for _, s := range plan.Steps {
 		err := s.Conflict
 		if err == nil {
@@ -46,15 +62,16 @@ func defineOnce(ctx context.Context, b *broker.Broker, cfg config.Config, log *s
 		}
 		switch {
 		case err == nil:
-			made[s.EntityRef] = made[s.EntityRef] || s.Verb == apply.Create
 			log.Info("entity configuration applied", "action", s.Verb, "kind", s.Kind, "entity", s.Path())
-		case s.Verb == apply.Create || made[s.EntityRef]:
-			errs = append(errs, &stepError{s, err})
+		case ctx.Err() != nil:
+			return failed, context.Cause(ctx)
+		case errors.Is(err, broker.ErrStopping):
+			return failed, &stepError{s, err}
 		default:
-			log.Warn("entity cannot be changed in place to match the configuration", "kind", s.Kind, "entity", s.Path(), "err", broker.Text(err))
+			failed = append(failed, &stepError{s, err})
 		}
 	}
-	return errors.Join(errs...)
+	return failed, nil
 }
 
 // obstacles returns what keeps the entities of a file from being created, and where it

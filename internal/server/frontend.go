@@ -43,6 +43,7 @@ type frontend struct {
 	broker    *broker.Broker
 	handler   http.Handler // of requests that are not ours
 	web       *handoff
+	unapplied atomic.Pointer[[]string] // parts of the configuration; nil before it was applied
 
 	serving     sync.WaitGroup            // a goroutine for each connection
 	saidCrowded atomic.Pointer[time.Time] // when crowded last wrote to the log

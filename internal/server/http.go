@@ -5,6 +5,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -95,7 +96,28 @@ func (f *frontend) readiness() string {
 	if slices.ContainsFunc(f.broker.ShardStats(), func(st queueserver.Stats) bool { return st.Moved }) {
 		text += "degraded: some entities have moved to another process; the others are served\n"
 	}
+	if unapplied := f.unapplied.Load(); unapplied != nil && len(*unapplied) > 0 {
+		text += "degraded: parts of the configuration cannot be applied because of what is stored, everything else is served; see the log, or warnings in /api/v1/namespace\n"
+	}
+	if f.broker != nil && f.broker.DefinitionsExceeded() {
+		text += "degraded: definitions take more memory than they may, none can be added; see the log, or warnings in /api/v1/namespace\n"
+	}
 	return cmp.Or(text, "ok\n")
+}
+
+// warnings returns what an operator has to do something about.
+func (f *frontend) warnings() (all []string) {
+	if unapplied := f.unapplied.Load(); unapplied != nil {
+		for _, what := range *unapplied {
+			all = append(all, "not applied of the configuration: "+what)
+		}
+	}
+	if f.broker.DefinitionsExceeded() {
+		used, limit := f.broker.DefinitionMemory()
+		all = append(all, fmt.Sprintf("definitions of entities take %d bytes of memory and may take %d: none can be added; "+
+			"raise limits.storedMemory, or delete entities, rules or policies", used, limit))
+	}
+	return all
 }
 
 func respond(w http.ResponseWriter, status int, kind, body string) {

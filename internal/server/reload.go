@@ -43,11 +43,19 @@ func (b *built) follow(ctx context.Context, up <-chan struct{}) error {
 }
 
 func (b *built) apply(ctx context.Context, cfg config.Config) {
-	if err := define(ctx, b.broker, cfg, b.log); err != nil {
-		b.log.Error("the configuration could not be followed in full", "err", err)
-		return
+	unapplied, err := define(ctx, b.broker, cfg, b.log)
+	if err != nil {
+		unapplied = append(unapplied, err.Error())
 	}
-	b.log.Info("the configuration was applied again")
+	b.front.unapplied.Store(&unapplied)
+	switch {
+	case err != nil:
+		b.log.Error("the configuration could not be applied", "err", err)
+	case len(unapplied) > 0:
+		b.log.Warn("the configuration was applied again, except for parts of it")
+	default:
+		b.log.Info("the configuration was applied again")
+	}
 }
 
 // catchUp takes over keys that were changed while the broker started.

@@ -180,7 +180,8 @@ func (b *built) serve(ctx context.Context) error {
 	s.Go("broker", b.broker.Run)
 	defined, up := make(chan error, 1), make(chan struct{})
 	s.Go("entities", func(ctx context.Context) error {
-		err := define(ctx, b.broker, b.cfg.Config, b.log)
+		unapplied, err := define(ctx, b.broker, b.cfg.Config, b.log)
+		b.front.unapplied.Store(&unapplied)
 		if err == nil && b.newKey != nil {
 			// As late as can be: a start that fails shows no key, and must not keep one.
 			err = credentials.SaveRules(b.cfg.FS, b.keys.kept)

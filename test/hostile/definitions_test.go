@@ -141,12 +141,15 @@ func nextStart(s *scene) {
 	defer b.Stop()
 	s.Logf("it started, after %v", time.Since(begin))
 	resp, text, err := b.call(s.ctx, root, http.MethodGet, "/readyz", nil)
-	if err != nil || resp.StatusCode != http.StatusOK {
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(text, "degraded: ") {
 		s.Fatalf("/readyz: %v %s", err, text)
+	}
+	if _, text, err = b.call(s.ctx, root, http.MethodGet, "/api/v1/namespace", nil); err != nil {
+		s.Fatal(err)
 	}
 	for _, part := range []string{"events/mine", "topic taken", "queue plain"} {
 		if !strings.Contains(text, part) {
-			s.Errorf("%q is not in what /readyz says: %s", part, text)
+			s.Errorf("%q is not among the warnings: %s", part, text)
 		}
 	}
 	for _, q := range []string{"new", "more", "plain"} {

@@ -108,6 +108,10 @@ func (c *Catalog) ChargeDefinitions(a *budget.Account) {
 // much they may.
 func (c *Catalog) DefinitionMemory() (used, limit int64) { return c.memory.Used(), c.memory.Limit() }
 
+// DefinitionsExceeded reports whether definitions take more memory than they may, as after a
+// start with less memory.
+func (c *Catalog) DefinitionsExceeded() bool { return c.memory.Used() > c.memory.Limit() }
+
 // takeMemory charges what a changed definition of an entity takes more than before, if there
 // is space. It is called within Change, before the definition is stored.
 func (c *Catalog) takeMemory(n *Entity, cost int64) (taken int64, err error) {
