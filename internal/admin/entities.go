@@ -4,6 +4,7 @@ package admin
 
 import (
 	"errors"
+	"iter"
 	"net/http"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -114,7 +115,7 @@ func (a *api) queueRoutes() []route {
 			method: http.MethodGet, path: "/queues", id: "listQueues", right: access.Manage,
 			summary: "List queues by name.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
-				return page(c, func() ([]entity.Queue, error) { return c.Broker.Queues(), nil }, func(q entity.Queue) string { return q.Name },
+				return page(c, func() (iter.Seq[entity.Queue], error) { return c.Broker.AllQueues(), nil }, func(q entity.Queue) string { return q.Name },
 					func(q entity.Queue) (item, error) { return view(c, q.Name, q) })
 			},
 		},

@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"iter"
 	"net/http"
 	"slices"
 
@@ -47,7 +48,7 @@ func (a *api) hubRoutes() []route {
 			method: http.MethodGet, path: "/hubs", id: "listHubs", right: access.Manage,
 			summary: "List event hubs by name. Their partitions are left out.", query: listQuery, result: list[HubEntity]{},
 			handle: func(c *call) (any, error) {
-				return page(c, func() ([]entity.Hub, error) { return c.Broker.Hubs(), nil }, func(h entity.Hub) string { return h.Name },
+				return page(c, func() (iter.Seq[entity.Hub], error) { return listed(c.Broker.Hubs(), nil) }, func(h entity.Hub) string { return h.Name },
 					func(h entity.Hub) (HubEntity, error) {
 						v, err := hubView(c, h)
 						v.Runtime.Partitions = nil
@@ -165,12 +166,13 @@ func (a *api) groupRoutes() []route {
 			summary: "List the consumer groups of an event hub by name, and how far they are behind.", query: listQuery, result: list[GroupEntity]{},
 			handle: func(c *call) (any, error) {
 				var rt broker.HubRuntime
-				groups := func() (gs []entity.ConsumerGroup, err error) {
-					if gs, err = c.Broker.ConsumerGroups(c.PathValue("hub")); err == nil {
+				groups := func() (iter.Seq[entity.ConsumerGroup], error) {
+					gs, err := c.Broker.ConsumerGroups(c.PathValue("hub"))
+					if err == nil {
 						rt, err = c.Broker.HubRuntime(c.Context(), c.PathValue("hub"))
 						rt.Partitions = nil
 					}
-					return gs, err
+					return listed(gs, err)
 				}
 				return page(c, groups, func(g entity.ConsumerGroup) string { return g.Name },
 					func(g entity.ConsumerGroup) (GroupEntity, error) { return groupView(g, rt), nil })

@@ -260,7 +260,7 @@ func TestBadRequestsOfHubs(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want 400", tt.method, tt.path, got.status, got.body)
 		}
 	}
-	for _, o := range r.b.AllObjectives(t.Context()) {
+	for o := range r.b.AllObjectives(t.Context()) {
 		if o.Entity == "h" {
 			t.Error("a hub is measured as a queue")
 		}

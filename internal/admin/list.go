@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,7 +51,7 @@ func (c *call) paging() (p paging, err error) {
 // page answers with the part of a list that the query selects. gather returns all of the list:
 // it is gathered by few requests at a time, and given up when the page was cut from it. An
 // element is made when it is written. One that was deleted meanwhile is left out.
-func page[D, V any](c *call, gather func() ([]D, error), name func(D) string, view func(D) (V, error)) (any, error) {
+func page[D, V any](c *call, gather func() (iter.Seq[D], error), name func(D) string, view func(D) (V, error)) (any, error) {
 	p, err := c.paging()
 	if err != nil {
 		return nil, err
@@ -61,7 +63,7 @@ func page[D, V any](c *call, gather func() ([]D, error), name func(D) string, vi
 		if err != nil {
 			return err
 		}
-		for _, d := range all {
+		for d := range all {
 			if prefix != "" && !strings.HasPrefix(entity.Key(name(d)), prefix) {
 				continue
 			}
@@ -76,6 +78,9 @@ func page[D, V any](c *call, gather func() ([]D, error), name func(D) string, vi
 	}
 	return l.begin()
 }
+
+// listed makes of a list what page gathers.
+func listed[D any](all []D, err error) (iter.Seq[D], error) { return slices.Values(all), err }
 
 // gathering does work that has all of a list in memory, when few others do.
 func (c *call) gathering(work func() error) error {

@@ -4,6 +4,7 @@ package admin
 
 import (
 	"encoding/json"
+	"iter"
 	"net/http"
 	"strconv"
 
@@ -88,13 +89,14 @@ func (a *api) policyRoutes() []route {
 
 // listObjectives lists what was measured, by the paths of queues and subscriptions.
 func listObjectives(c *call) (any, error) {
-	paths := func() (paths []string, err error) {
+	paths := func() (iter.Seq[string], error) {
+		var paths []string
 		for path, kind := range c.Broker.Paths() {
 			if kind != broker.KindTopic {
 				paths = append(paths, path)
 			}
 		}
-		return paths, nil
+		return listed(paths, nil)
 	}
 	return page(c, paths, func(path string) string { return path }, c.objectives)
 }

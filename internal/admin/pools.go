@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"iter"
 	"net/http"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -49,7 +50,7 @@ func (a *api) poolRoutes() []route {
 			method: http.MethodGet, path: "/pools", id: "listPools", right: access.Listen,
 			summary: "List the worker pools that have announced themselves, with their processes.", query: listQuery, result: list[broker.Pool]{},
 			handle: func(c *call) (any, error) {
-				return page(c, func() ([]broker.Pool, error) { return c.Broker.Pools(), nil }, func(p broker.Pool) string { return p.Name },
+				return page(c, func() (iter.Seq[broker.Pool], error) { return listed(c.Broker.Pools(), nil) }, func(p broker.Pool) string { return p.Name },
 					func(p broker.Pool) (broker.Pool, error) { return p, nil })
 			},
 		},

@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"iter"
 	"net/http"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -28,7 +29,9 @@ func (a *api) subscriptionRoutes() []route {
 			method: http.MethodGet, path: all, id: "listSubscriptions", right: access.Manage,
 			summary: "List the subscriptions of a topic by name, with their rules.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
-				subs := func() ([]entity.Subscription, error) { return c.Broker.Subscriptions(c.PathValue("topic")) }
+				subs := func() (iter.Seq[entity.Subscription], error) {
+					return listed(c.Broker.Subscriptions(c.PathValue("topic")))
+				}
 				return page(c, subs, func(s entity.Subscription) string { return s.Name },
 					func(s entity.Subscription) (item, error) { return show(c, s) })
 			},
@@ -126,7 +129,7 @@ func (a *api) ruleRoutes() []route {
 			summary: "List the rules of a subscription by name.", query: listQuery, result: list[entity.Rule]{},
 			handle: func(c *call) (any, error) {
 				topic, sub := in(c)
-				rules := func() ([]entity.Rule, error) { return c.Broker.Rules(topic, sub) }
+				rules := func() (iter.Seq[entity.Rule], error) { return listed(c.Broker.Rules(topic, sub)) }
 				return page(c, rules, func(r entity.Rule) string { return r.Name },
 					func(r entity.Rule) (entity.Rule, error) { return r, nil })
 			},

@@ -28,7 +28,7 @@ func (a *api) topicRoutes() []route {
 			method: http.MethodGet, path: "/topics", id: "listTopics", right: access.Manage,
 			summary: "List topics by name.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
-				return page(c, func() ([]entity.Topic, error) { return c.Broker.Topics(), nil }, func(t entity.Topic) string { return t.Name },
+				return page(c, func() (iter.Seq[entity.Topic], error) { return c.Broker.AllTopics(), nil }, func(t entity.Topic) string { return t.Name },
 					func(t entity.Topic) (item, error) { return view(c, t.Name, t) })
 			},
 		},

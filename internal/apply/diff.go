@@ -5,6 +5,7 @@ package apply
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/config"
@@ -131,9 +132,16 @@ func (d *differ) queue(q entity.Queue) {
 		q.AuthorizationRules = have.AuthorizationRules
 	}
 	q = q.WithDefaults()
+	if sameQueue(have, q) {
+		return
+	}
 	s.Verb, s.NewQueue, s.Changes, s.Conflict = Update, &q, changes(have, q), have.CheckUpdate(q)
 	d.change(s)
 }
+
+// sameQueue reports whether two queues are the same down to the spelling. It is much faster
+// than to find out what has changed.
+func sameQueue(a, b entity.Queue) bool { return reflect.DeepEqual(a, b) }
 
 // taken reports an entity of another kind that has the name.
 func (d *differ) taken(name string, kind Kind) error {

@@ -4,6 +4,7 @@ package broker
 
 import (
 	"context"
+	"iter"
 
 	"github.com/triagemq/triagemq/internal/broker/jobs/alerts"
 	"github.com/triagemq/triagemq/internal/broker/jobs/measure"
@@ -33,8 +34,10 @@ func (b *Broker) Objectives(ctx context.Context, addr string) (Objectives, error
 	return b.measuring.Objectives(ctx, addr)
 }
 
-// AllObjectives returns the measurements of all queues and subscriptions, by path.
-func (b *Broker) AllObjectives(ctx context.Context) []Objectives { return b.measuring.All(ctx) }
+// AllObjectives yields the measurements of all queues and subscriptions, by path.
+func (b *Broker) AllObjectives(ctx context.Context) iter.Seq[Objectives] {
+	return b.measuring.All(ctx)
+}
 
 // Demand returns how many workers the objectives of a queue or subscription need now.
 func (b *Broker) Demand(ctx context.Context, addr string, o DemandOptions) (Demand, error) {

@@ -12,12 +12,12 @@ import (
 // with its subscriptions.
 func (b *Broker) Paths() iter.Seq2[string, Kind] {
 	return func(yield func(string, Kind) bool) {
-		for _, q := range b.Queues() {
+		for q := range b.AllQueues() {
 			if !yield(q.Name, KindQueue) {
 				return
 			}
 		}
-		for _, t := range b.Topics() {
+		for t := range b.AllTopics() {
 			if !yield(t.Name, KindTopic) {
 				return
 			}

@@ -14,7 +14,7 @@ import (
 
 // Bounds on what a file may make of itself through aliases.
 const (
-	maxValues = 200_000
+	maxValues = 1_000_000
 	maxDepth  = 100
 )
 

@@ -79,9 +79,9 @@ const (
 	// UserMetadata is how many characters the user metadata of an entity may have.
 	// The service has the same limit.
 	UserMetadata = 1024
-	// Entities is how many queues, topics and event hubs there may be. The service has the same
-	// limit.
-	Entities = 10_000
+	// Entities is how many queues, topics and event hubs there may be. The service has a
+	// tenth of it.
+	Entities = 100_000
 	// Subscriptions is how many subscriptions a topic may have. The service has the
 	// same limit.
 	Subscriptions = 2000

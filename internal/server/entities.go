@@ -55,14 +55,18 @@ func defineOnce(ctx context.Context, b *broker.Broker, cfg config.Config, log *s
 			return nil, fs
 		}
 	}
-	for _, s := range plan.Steps {
+	t := taker{b: b}
+	applied := 0
+	for i, s := range plan.Steps {
 		err := s.Conflict
 		if err == nil {
-			err = take(ctx, b, s)
+			err = t.take(ctx, plan.Steps[i:])
 		}
 		switch {
 		case err == nil:
-			log.Info("entity configuration applied", "action", s.Verb, "kind", s.Kind, "entity", s.Path())
+			if applied++; applied <= mostApplied {
+				log.Info("entity configuration applied", "action", s.Verb, "kind", s.Kind, "entity", s.Path())
+			}
 		case ctx.Err() != nil:
 			return failed, context.Cause(ctx)
 		case errors.Is(err, broker.ErrStopping):
@@ -71,7 +75,40 @@ func defineOnce(ctx context.Context, b *broker.Broker, cfg config.Config, log *s
 			failed = append(failed, &stepError{s, err})
 		}
 	}
+	if applied > mostApplied {
+		log.Info("more entity configuration applied", "entities", applied-mostApplied)
+	}
 	return failed, nil
+}
+
+// mostApplied is how many changes of entities are logged one by one.
+const mostApplied = 1000
+
+// taker takes the steps of a plan. Queues that are created one after the other are created
+// together.
+type taker struct {
+	b       *broker.Broker
+	results []error // of the first steps that are to be taken next
+}
+
+// take takes the first of the steps that are left.
+func (t *taker) take(ctx context.Context, steps []apply.Step) error {
+	if len(t.results) == 0 {
+		var qs []entity.Queue
+		for _, s := range steps {
+			if s.Conflict != nil || s.Verb != apply.Create || s.Kind != apply.Queue || s.NewQueue.ForwardTo != "" || s.NewQueue.ForwardDeadLetteredMessagesTo != "" {
+				break
+			}
+			qs = append(qs, *s.NewQueue)
+		}
+		if len(qs) < 2 {
+			return take(ctx, t.b, steps[0])
+		}
+		t.results = t.b.CreateQueues(ctx, qs)
+	}
+	err := t.results[0]
+	t.results = t.results[1:]
+	return err
 }
 
 // obstacles returns what keeps the entities of a file from being created, and where it

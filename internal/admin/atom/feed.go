@@ -5,6 +5,7 @@ package atom
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -52,10 +53,17 @@ func (c *call) page() (page, error) {
 }
 
 // cut returns the part of a list, and whether there is more of it. The list is not kept.
-func cut[T any](p page, all []T) (part []T, more bool) {
-	all = all[min(p.skip, len(all)):]
-	n := min(p.top, len(all))
-	return slices.Clone(all[:n]), n > 0 && n < len(all)
+func cut[T any](p page, all iter.Seq[T]) (part []T, more bool) {
+	at := 0
+	for item := range all {
+		if len(part) == p.top {
+			return part, p.top > 0
+		}
+		if at++; at > p.skip {
+			part = append(part, item)
+		}
+	}
+	return part, false
 }
 
 // feed writes a list.
@@ -66,25 +74,28 @@ func (c *call) feed() error {
 	}
 	switch c.kind {
 	case feedQueues:
-		return writeFeed(c, "Queues", p, func() ([]entity.Queue, error) { return c.Broker.Queues(), nil }, c.queueEntry)
+		return writeFeed(c, "Queues", p, func() (iter.Seq[entity.Queue], error) { return c.Broker.AllQueues(), nil }, c.queueEntry)
 	case feedTopics:
-		return writeFeed(c, "Topics", p, func() ([]entity.Topic, error) { return c.Broker.Topics(), nil }, c.topicEntry)
+		return writeFeed(c, "Topics", p, func() (iter.Seq[entity.Topic], error) { return c.Broker.AllTopics(), nil }, c.topicEntry)
 	case feedHubs:
-		return writeFeed(c, "EventHubs", p, func() ([]entity.Hub, error) { return c.Broker.Hubs(), nil }, c.hubEntry)
+		return writeFeed(c, "EventHubs", p, func() (iter.Seq[entity.Hub], error) { return listed(c.Broker.Hubs(), nil) }, c.hubEntry)
 	case feedGroups:
-		return writeFeed(c, "ConsumerGroups", p, func() ([]entity.ConsumerGroup, error) { return c.Broker.ConsumerGroups(c.entity) }, c.groupEntry)
+		return writeFeed(c, "ConsumerGroups", p, func() (iter.Seq[entity.ConsumerGroup], error) { return listed(c.Broker.ConsumerGroups(c.entity)) }, c.groupEntry)
 	case feedPartitions:
-		return writeFeed(c, "Partitions", p, c.partitions, c.partitionEntry)
+		return writeFeed(c, "Partitions", p, func() (iter.Seq[broker.PartitionRuntime], error) { return listed(c.partitions()) }, c.partitionEntry)
 	case feedSubscriptions:
-		return writeFeed(c, "Subscriptions", p, func() ([]entity.Subscription, error) { return c.Broker.Subscriptions(c.entity) }, c.subscriptionEntry)
+		return writeFeed(c, "Subscriptions", p, func() (iter.Seq[entity.Subscription], error) { return listed(c.Broker.Subscriptions(c.entity)) }, c.subscriptionEntry)
 	default:
-		return writeFeed(c, "Rules", p, func() ([]entity.Rule, error) { return c.Broker.Rules(c.entity, c.subscription) }, c.ruleEntry)
+		return writeFeed(c, "Rules", p, func() (iter.Seq[entity.Rule], error) { return listed(c.Broker.Rules(c.entity, c.subscription)) }, c.ruleEntry)
 	}
 }
 
+// listed makes of a list what gather takes.
+func listed[T any](all []T, err error) (iter.Seq[T], error) { return slices.Values(all), err }
+
 // gather returns the part of a list that the client wants, which is charged. All of the list is
 // in memory while few others are.
-func gather[T any](c *call, p page, all func() ([]T, error)) (items []T, more bool, err error) {
+func gather[T any](c *call, p page, all func() (iter.Seq[T], error)) (items []T, more bool, err error) {
 	select {
 	case c.gatherers <- struct{}{}:
 	case <-c.Context().Done():
@@ -104,7 +115,7 @@ func gather[T any](c *call, p page, all func() ([]T, error)) (items []T, more bo
 
 // writeFeed writes the entries of a page, piece by piece. What was deleted meanwhile is left
 // out.
-func writeFeed[T any](c *call, title string, p page, all func() ([]T, error), entry func(T) error) error {
+func writeFeed[T any](c *call, title string, p page, all func() (iter.Seq[T], error), entry func(T) error) error {
 	items, more, err := gather(c, p, all)
 	if err != nil {
 		return err

@@ -48,6 +48,9 @@ func (*classes) families() []*prometheus.Desc {
 		classWaiting, classOldest, classState, classShare, classBurn, demandWorkers, saturated, operations}
 }
 
+// seriesOfQueue is how many series a queue has besides those of its classes.
+const seriesOfQueue = 8
+
 // seriesOfClass is about how many series a class has.
 const seriesOfClass = 3*(len(objective.Bounds)+3) + 24
 
@@ -55,15 +58,8 @@ const seriesOfClass = 3*(len(objective.Bounds)+3) + 24
 func (c *classes) load(ctx context.Context) (bytes int64) {
 	const perEntity, perClass = 256, 2048
 	series := 0
-	for path, kind := range c.Broker.Paths() {
-		if kind == broker.KindTopic {
-			continue
-		}
-		o, err := c.Broker.Objectives(ctx, path)
-		if err != nil {
-			continue // deleted meanwhile, or its shard has stopped
-		}
-		if series += 2 + len(o.Operations) + seriesOfClass*len(o.Classes); series > maxSeries {
+	for o := range c.Broker.AllObjectives(ctx) {
+		if series += seriesOfQueue + seriesOfClass*len(o.Classes); series > maxSeries {
 			break
 		}
 		c.reports = append(c.reports, o)

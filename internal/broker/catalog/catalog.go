@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -42,11 +43,20 @@ type Catalog struct {
 
 	mu    sync.RWMutex
 	nodes map[string]*Entity // guarded by mu; by entity.Key of the path
+	count map[Kind]int       // guarded by mu; of nodes
+	list  []*Entity          // guarded by mu; nodes by path; nil after a change; never changes
+	byID  map[nodeID]*Entity // guarded by mu; of nodes
 
 	// withoutTopic are subscriptions that are not served, since their topic is lost.
 	withoutTopic map[string][]*Entity // guarded by admin; by entity.Key of the topic
 
 	memory *budget.Account // of all definitions
+}
+
+// nodeID identifies an entity for its shard.
+type nodeID struct {
+	shard *queueserver.Shard
+	id    queueserver.ID
 }
 
 // Observer is notified of entities that have changed, afterwards and one at a time.
@@ -62,7 +72,8 @@ type Observer interface {
 func Open(shards []*queueserver.Shard, logs Logs, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
 	c := &Catalog{
 		shards: shards, store: shardStore{}, logs: logs, clock: clock, log: log, observer: o,
-		memory: budget.NoLimit(), admin: make(chan struct{}, 1), nodes: make(map[string]*Entity), withoutTopic: make(map[string][]*Entity),
+		memory: budget.NoLimit(), admin: make(chan struct{}, 1), nodes: make(map[string]*Entity),
+		count: make(map[Kind]int), byID: make(map[nodeID]*Entity), withoutTopic: make(map[string][]*Entity),
 	}
 	c.admin <- struct{}{}
 	for _, s := range shards {
@@ -196,16 +207,27 @@ func (c *Catalog) Readable(addr string) (*Entity, queueserver.SubQueue, error) {
 	return n, queueserver.SubQueue(sub), nil
 }
 
-// Entities returns all entities by path.
+// Entities returns all entities by path. The list must not be changed.
 func (c *Catalog) Entities() []*Entity {
 	c.mu.RLock()
-	ns := make([]*Entity, 0, len(c.nodes))
-	for _, n := range c.nodes {
-		ns = append(ns, n)
-	}
+	list := c.list
 	c.mu.RUnlock()
-	slices.SortFunc(ns, byPath)
-	return ns
+	if list != nil {
+		return list
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.list == nil {
+		c.list = slices.SortedFunc(maps.Values(c.nodes), byPath)
+	}
+	return c.list
+}
+
+// Count returns how many entities of a kind there are.
+func (c *Catalog) Count(k Kind) int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.count[k]
 }
 
 // Change runs fn while no other change of entities is under way.
@@ -261,41 +283,69 @@ func Guarded(ctx context.Context) error {
 // create defines an entity in its shard and adds it to the catalog. It is called within
 // Change.
 func (c *Catalog) create(n *Entity, def *Definition) error {
+	p, err := c.prepare(n, def, 0)
+	if err != nil {
+		return err
+	}
+	p.store(c)
+	return c.finish(p)
+}
+
+// creation is an entity that is being created.
+type creation struct {
+	n     *Entity
+	def   *Definition
+	meta  []byte
+	cost  int64
+	taken int64 // of the memory for definitions
+	err   error // of storing it
+}
+
+// prepare checks a new entity and takes memory for it. So many others are being created at
+// the same time.
+func (c *Catalog) prepare(n *Entity, def *Definition, others int) (*creation, error) {
 	var topic *Definition
 	if n.Topic != nil {
 		topic = n.Topic.Definition()
 		if c.Entity(n.Path) != nil {
-			return fmt.Errorf("%w: %q", ErrExists, n.Path)
+			return nil, fmt.Errorf("%w: %q", ErrExists, n.Path)
 		}
-	} else if err := c.checkNew(n.Path); err != nil {
-		return err
+	} else if err := c.checkNew(n.Path, others); err != nil {
+		return nil, err
 	}
 	def.Created = c.clock.Now().UTC()
 	def.Updated = def.Created
 	if err := def.derive(topic, nil, policy.Parse); err != nil {
-		return Invalid(err)
+		return nil, Invalid(err)
 	}
 	def.Classified = def.PolicyRevision // it has no messages to classify
 	meta, err := def.encode()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := limits.CheckBytes("definition", len(meta), limits.Definition); err != nil {
-		return Invalid(err)
+		return nil, Invalid(err)
 	}
-	cost := def.cost(len(meta))
-	taken, err := c.takeMemory(n, cost)
-	if err != nil {
-		return err
+	p := &creation{n: n, def: def, meta: meta, cost: def.cost(len(meta))}
+	p.taken, err = c.takeMemory(n, p.cost)
+	return p, err
+}
+
+// store makes the entity durable. Several may do so at a time.
+func (p *creation) store(c *Catalog) {
+	p.n.ID, p.err = c.store.Create(p.n, Stored{Meta: p.meta, Sessions: p.def.Properties.RequiresSession, Configs: p.def.configs()})
+}
+
+// finish adds an entity that was stored to the catalog.
+func (c *Catalog) finish(p *creation) error {
+	if p.err != nil {
+		c.memory.Release(p.taken)
+		return fmt.Errorf("create %q: %w", p.n.Path, Translate(p.err))
 	}
-	if n.ID, err = c.store.Create(n, Stored{Meta: meta, Sessions: def.Properties.RequiresSession, Configs: def.configs()}); err != nil {
-		c.memory.Release(taken)
-		return fmt.Errorf("create %q: %w", n.Path, Translate(err))
-	}
-	c.settleMemory(n, taken, cost)
-	n.def.Store(def)
-	c.add(n)
-	c.observer.Changed(n)
+	c.settleMemory(p.n, p.taken, p.cost)
+	p.n.def.Store(p.def)
+	c.add(p.n)
+	c.observer.Changed(p.n)
 	return nil
 }
 
@@ -303,23 +353,26 @@ func (c *Catalog) create(n *Entity, def *Definition) error {
 func (c *Catalog) add(n *Entity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nodes[entity.Key(n.Path)] = n
+	n.key = entity.Key(n.Path)
+	c.nodes[n.key] = n
+	c.list = nil
+	c.byID[nodeID{n.Shard, n.ID}] = n
+	c.count[n.Kind]++
 	if t := n.Topic; t != nil {
 		i, _ := slices.BinarySearchFunc(t.subs, n, byPath)
 		t.subs = slices.Insert(t.subs, i, n)
 	}
 }
 
-func byPath(x, y *Entity) int {
-	return strings.Compare(entity.Key(x.Path), entity.Key(y.Path))
-}
+func byPath(x, y *Entity) int { return strings.Compare(x.key, y.key) }
 
-// checkNew rejects a queue, topic or hub that exists, or would be one too many.
-func (c *Catalog) checkNew(name string) error {
+// checkNew rejects a queue, topic or hub that exists, or would be one too many together with
+// others that are being created.
+func (c *Catalog) checkNew(name string, others int) error {
 	if n := c.Entity(name); n != nil {
 		return fmt.Errorf("%w: %q is a %s", ErrExists, n.Path, n.Kind)
 	}
-	return c.checkEntities()
+	return c.checkEntities(others)
 }
 
 // redefine makes a changed definition durable and then effective. It is called within
@@ -380,8 +433,11 @@ func (c *Catalog) remove(ns ...*Entity) error {
 // forget removes entities that were dropped from the catalog.
 func (c *Catalog) forget(ns []*Entity) {
 	c.mu.Lock()
+	c.list = nil
 	for _, n := range ns {
 		delete(c.nodes, entity.Key(n.Path))
+		delete(c.byID, nodeID{n.Shard, n.ID})
+		c.count[n.Kind]--
 		if t := n.Topic; t != nil {
 			t.subs = slices.DeleteFunc(t.subs, func(sub *Entity) bool { return sub == n })
 		}
@@ -410,12 +466,7 @@ func Invalid(err error) error {
 func (c *Catalog) ByID(s *queueserver.Shard, id queueserver.ID) *Entity {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	for _, n := range c.nodes {
-		if n.Shard == s && n.ID == id {
-			return n
-		}
-	}
-	return nil
+	return c.byID[nodeID{s, id}]
 }
 
 // Writable returns the entity of an address that can be sent to.

@@ -156,17 +156,16 @@ func TestSubscriptionDeletedBetweenRoutingAndStoring(t *testing.T) {
 }
 
 func TestNumberOfEntitiesIsBounded(t *testing.T) {
-	c := &Catalog{nodes: map[string]*Entity{}}
-	for i := range limits.Entities {
-		c.nodes[fmt.Sprint("q", i)] = &Entity{Kind: KindQueue}
-		c.nodes[fmt.Sprint("s", i)] = &Entity{Kind: KindSubscription, Topic: &Entity{}}
-	}
-	if err := c.checkEntities(); !errors.Is(err, ErrQuota) {
+	c := &Catalog{count: map[Kind]int{KindQueue: limits.Entities - 1, KindTopic: 1, KindSubscription: 1000}}
+	if err := c.checkEntities(0); !errors.Is(err, ErrQuota) {
 		t.Errorf("one queue more than there may be: %v, want %v", err, ErrQuota)
 	}
-	delete(c.nodes, "q0")
-	if err := c.checkEntities(); err != nil {
+	c.count[KindQueue]--
+	if err := c.checkEntities(0); err != nil {
 		t.Errorf("one queue less: %v, want nil", err)
+	}
+	if err := c.checkEntities(1); !errors.Is(err, ErrQuota) {
+		t.Errorf("beside another one: %v, want %v", err, ErrQuota)
 	}
 }
 
@@ -280,5 +279,38 @@ func BenchmarkRoute(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Queues that are created together are created, or refused, one by one.
+func TestQueuesAreCreatedTogether(t *testing.T) {
+	c := start(t)
+	c.topic(t, entity.Topic{Name: "taken"})
+	var qs []entity.Queue
+	for i := range 2500 {
+		qs = append(qs, entity.Queue{Name: fmt.Sprint("q", i)})
+	}
+	qs[7].Name, qs[8].Name, qs[9].ForwardTo, qs[10].Name = "Taken", "q6", "q5", ""
+	want := map[int]error{7: ErrExists, 8: ErrExists, 9: ErrInvalid, 10: ErrInvalid}
+	for i, err := range c.CreateQueues(t.Context(), qs) {
+		if !errors.Is(err, want[i]) || want[i] == nil && err != nil {
+			t.Errorf("queue %d: %v, want %v", i, err, want[i])
+		}
+	}
+	if n := c.Count(KindQueue); n != 2496 || len(c.Queues()) != n {
+		t.Errorf("there are %d queues, %d in the list", n, len(c.Queues()))
+	}
+	if q, err := c.Queue("q2499"); err != nil || q.MaxDeliveryCount != 10 {
+		t.Errorf("the last queue is %+v, %v", q, err)
+	}
+	if err := c.DeleteQueue(t.Context(), "q0"); err != nil || c.Count(KindQueue) != 2495 || len(c.Queues()) != 2495 {
+		t.Errorf("after a deletion there are %d queues (%v)", c.Count(KindQueue), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i, err := range c.CreateQueues(Guard(ctx, ctx.Err), []entity.Queue{{Name: "late"}, {Name: "later"}}) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("queue %d after the end: %v", i, err)
+		}
 	}
 }

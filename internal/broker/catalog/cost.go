@@ -16,7 +16,7 @@ import (
 const (
 	// entityCost is what an entity takes without messages: its queues, their monitor, its
 	// definition and its places in tables.
-	entityCost = 14 << 10
+	entityCost = 11 << 10
 	// partitionCost is what a partition of an event hub takes without events.
 	partitionCost = 1 << 10
 	// hubCost is what the journal and the engine of a hub take.

@@ -63,6 +63,7 @@ type Definition struct {
 type Entity struct {
 	Kind  Kind
 	Path  string             // as its creator spelled it
+	key   string             // entity.Key of Path; set when it is added
 	Shard *queueserver.Shard // that has its messages; of a hub, its definition only
 	ID    queueserver.ID
 	Topic *Entity // of a subscription

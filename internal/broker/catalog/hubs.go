@@ -63,10 +63,10 @@ func (c *Catalog) CreateHub(ctx context.Context, h entity.Hub) (entity.Hub, erro
 		if c.logs == nil {
 			return fmt.Errorf("%w: this broker stores no events, so it has no event hubs", ErrNotAllowed)
 		}
-		if err := c.checkNew(h.Name); err != nil { // before a log is made for nothing
+		if err := c.checkNew(h.Name, 0); err != nil { // before a log is made for nothing
 			return err
 		}
-		if n := len(c.Hubs()); n >= limits.Hubs {
+		if n := c.Count(KindHub); n >= limits.Hubs {
 			return fmt.Errorf("%w: there are %d event hubs, which is the most there can be", ErrQuota, n)
 		}
 		h.ConsumerGroups = c.dated(h.ConsumerGroups, nil)

@@ -25,20 +25,10 @@ func CheckBatch(batch []*message.Message) error {
 	return nil
 }
 
-// checkEntities rejects one more queue, topic or hub at the limit.
-func (c *Catalog) checkEntities() error {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if len(c.nodes) < limits.Entities {
-		return nil
-	}
-	n := 0
-	for _, e := range c.nodes {
-		if e.Topic == nil {
-			n++
-		}
-	}
-	if n >= limits.Entities {
+// checkEntities rejects one more queue, topic or hub at the limit, beside others that are being
+// created.
+func (c *Catalog) checkEntities(others int) error {
+	if n := c.Count(KindQueue) + c.Count(KindTopic) + c.Count(KindHub) + others; n >= limits.Entities {
 		return fmt.Errorf("%w: there are %d queues, topics and event hubs, which is the most there can be", ErrQuota, n)
 	}
 	return nil

@@ -5,6 +5,9 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
+	"sync"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog/validate"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -31,6 +34,74 @@ func (c *Catalog) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue
 		return c.create(n, &Definition{Kind: KindQueue, Queue: &q})
 	})
 	return q, err
+}
+
+// batch is how many queues are created at a time.
+const batch = 1000
+
+// CreateQueues creates queues that forward to nothing as CreateQueue does, and returns an
+// error for each, nil if there is none. Many share a write to the disk. A queue that was
+// created exists, whatever becomes of the others.
+func (c *Catalog) CreateQueues(ctx context.Context, qs []entity.Queue) []error {
+	errs := make([]error, len(qs))
+	for from := 0; from < len(qs); from += batch {
+		to := min(from+batch, len(qs))
+		if err := c.Change(ctx, func() error {
+			c.createQueues(qs[from:to], errs[from:to])
+			return nil
+		}); err != nil {
+			for i := from; i < len(errs); i++ {
+				errs[i] = err
+			}
+			return errs
+		}
+	}
+	return errs
+}
+
+// createQueues creates a batch of queues. It is called within Change.
+func (c *Catalog) createQueues(qs []entity.Queue, errs []error) {
+	var wg sync.WaitGroup
+	made := make(map[string]bool, len(qs))
+	var begun []*creation
+	var at []int // of begun, in qs
+	for i, q := range qs {
+		p, err := c.prepareQueue(q.WithDefaults(), made)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		begun, at = append(begun, p), append(at, i)
+		wg.Go(func() { p.store(c) })
+	}
+	wg.Wait()
+	for i, p := range begun {
+		errs[at[i]] = c.finish(p)
+	}
+}
+
+// prepareQueue is prepare for a queue that forwards to nothing. made has the names of the
+// others that are being created.
+func (c *Catalog) prepareQueue(q entity.Queue, made map[string]bool) (*creation, error) {
+	if q.Validate() != nil {
+		return nil, check(validate.Queue(q))
+	}
+	key := entity.Key(q.Name)
+	switch {
+	case q.ForwardTo != "" || q.ForwardDeadLetteredMessagesTo != "":
+		return nil, fmt.Errorf("%w: queue %q forwards, and cannot be created together with others", ErrInvalid, q.Name)
+	case made[key]:
+		return nil, fmt.Errorf("%w: %q is being created", ErrExists, q.Name)
+	}
+	if err := c.checkKeys(q, nil); err != nil {
+		return nil, err
+	}
+	q.Policy = compact(q.Policy)
+	p, err := c.prepare(&Entity{Kind: KindQueue, Path: q.Name, Shard: c.shardFor(q.Name)}, &Definition{Kind: KindQueue, Queue: &q}, len(made))
+	if err == nil {
+		made[key] = true
+	}
+	return p, err
 }
 
 // UpdateQueue changes a queue; a change of a fixed property is an entity.UpdateError.
@@ -76,14 +147,17 @@ func (c *Catalog) Queue(name string) (entity.Queue, error) {
 }
 
 // Queues returns the definitions of all queues, by name.
-func (c *Catalog) Queues() []entity.Queue {
-	var qs []entity.Queue
-	for _, n := range c.Entities() {
-		if n.Kind == KindQueue {
-			qs = append(qs, *n.Definition().Queue)
+func (c *Catalog) Queues() []entity.Queue { return slices.Collect(c.AllQueues()) }
+
+// AllQueues yields the definitions of all queues, by name.
+func (c *Catalog) AllQueues() iter.Seq[entity.Queue] {
+	return func(yield func(entity.Queue) bool) {
+		for _, n := range c.Entities() {
+			if n.Kind == KindQueue && !yield(*n.Definition().Queue) {
+				return
+			}
 		}
 	}
-	return qs
 }
 
 // DeleteQueue removes a queue with all its messages and dead letters.

@@ -5,6 +5,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/entity"
@@ -87,14 +88,17 @@ func (c *Catalog) Topic(name string) (entity.Topic, error) {
 }
 
 // Topics returns the definitions of all topics, by name.
-func (c *Catalog) Topics() []entity.Topic {
-	var ts []entity.Topic
-	for _, n := range c.Entities() {
-		if n.Kind == KindTopic {
-			ts = append(ts, *n.Definition().Topic)
+func (c *Catalog) Topics() []entity.Topic { return slices.Collect(c.AllTopics()) }
+
+// AllTopics yields the definitions of all topics, by name.
+func (c *Catalog) AllTopics() iter.Seq[entity.Topic] {
+	return func(yield func(entity.Topic) bool) {
+		for _, n := range c.Entities() {
+			if n.Kind == KindTopic && !yield(*n.Definition().Topic) {
+				return
+			}
 		}
 	}
-	return ts
 }
 
 // DeleteTopic removes a topic with its subscriptions and all their messages.

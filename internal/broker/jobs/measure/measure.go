@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
@@ -107,10 +109,24 @@ func (m *Measuring) Objectives(ctx context.Context, addr string) (Objectives, er
 	return all[0], nil
 }
 
-// All returns the measurements of all queues and subscriptions, by path.
-func (m *Measuring) All(ctx context.Context) []Objectives {
+// All yields the measurements of all queues and subscriptions, by path. They are made in
+// parts, as far as the caller goes: of a hundred thousand queues they take gigabytes.
+func (m *Measuring) All(ctx context.Context) iter.Seq[Objectives] {
+	return func(yield func(Objectives) bool) {
+		for part := range slices.Chunk(m.catalog.Entities(), 500) {
+			for _, o := range m.some(ctx, part) {
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// some returns the measurements of those entities that have any, in order.
+func (m *Measuring) some(ctx context.Context, entities []*catalog.Entity) []Objectives {
 	var ns []*catalog.Entity
-	for _, n := range m.catalog.Entities() {
+	for _, n := range entities {
 		if n.Kind == catalog.KindQueue || n.Kind == catalog.KindSubscription {
 			ns = append(ns, n)
 		}
