@@ -14,11 +14,11 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 const (
 	defaultPage = 100
-	maxPage     = 1000
 	// gatherers is how many requests gather a list at the same time. Only then is all of it in
 	// memory; after that the page is.
 	gatherers = 2
@@ -43,7 +43,7 @@ type paging struct{ skip, top int }
 
 func (c *call) paging() (p paging, err error) {
 	if p.skip, err = c.number("skip", 0, 1<<30); err == nil {
-		p.top, err = c.number("top", defaultPage, maxPage)
+		p.top, err = c.number("top", defaultPage, limits.Listed)
 	}
 	return p, err
 }

@@ -38,6 +38,7 @@ var bounded = map[reflect.Type]string{
 	reflect.TypeFor[Explained]():                   "levels, and 255 classes",
 	reflect.TypeFor[list[broker.Pool]]():           "the pools of one name: 10,000 processes in all; pool by pool",
 	reflect.TypeFor[Trials]():                      "rules of the topic; rule by rule",
+	reflect.TypeFor[Namespace]():                   "100 warnings",
 }
 
 // Every answer with a list in it is paged, or is in the table with what bounds it.

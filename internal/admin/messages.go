@@ -24,7 +24,6 @@ import (
 const (
 	defaultPeek = 50
 	maxPeek     = limits.PeekedMessages
-	maxSearch   = 20_000  // messages that a filter examines
 	peekWindow  = 64      // messages in memory at a time
 	bodyPreview = 4 << 10 // of each body in a list
 	maxSend     = limits.SentByHTTP

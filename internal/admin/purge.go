@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -67,7 +68,7 @@ func purge(c *call, addr string) (any, error) {
 // It examines a bounded number of them, and returns where to continue.
 func purgeChosen(c *call, addr string, from queue.SeqNo, most int, wanted func(*broker.Delivery, *message.Message) bool) (any, error) {
 	var out Removed
-	for looked := 0; looked < maxSearch; {
+	for looked := 0; looked < limits.Examined; {
 		if err := c.recheck(); err != nil {
 			return out, err
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -57,7 +58,7 @@ func TestPurgeRemovesWhatIsChosen(t *testing.T) {
 func TestPurgeGoesOnWhereItStopped(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
-	numbered(r, maxSearch+peekWindow)
+	numbered(r, limits.Examined+peekWindow)
 	var removed int
 	var stops []queue.SeqNo
 	for next := queue.SeqNo(0); ; {
@@ -69,7 +70,7 @@ func TestPurgeGoesOnWhereItStopped(t *testing.T) {
 		}
 		stops = append(stops, next)
 	}
-	if removed != 21 || len(stops) != 1 || stops[0] <= maxSearch {
-		t.Errorf("removed %d, stopped at %v; want 21, and one stop past %d", removed, stops, maxSearch)
+	if removed != 21 || len(stops) != 1 || stops[0] <= limits.Examined {
+		t.Errorf("removed %d, stopped at %v; want 21, and one stop past %d", removed, stops, limits.Examined)
 	}
 }

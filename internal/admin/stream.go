@@ -51,7 +51,7 @@ func (a *api) inTurn(work func()) {
 // has reached its limit of examined messages. After an error, from is still the
 // number of that message.
 func (p *peeking) next() (*Message, error) {
-	for p.left > 0 && p.looked < maxSearch {
+	for p.left > 0 && p.looked < limits.Examined {
 		if len(p.ds) == 0 {
 			if err := p.c.recheck(); err != nil {
 				return nil, err

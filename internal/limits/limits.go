@@ -52,6 +52,12 @@ const (
 	PeekedMessages = 1000
 	// SentByHTTP is how many messages one HTTP request may send.
 	SentByHTTP = 1000
+	// Listed is how many elements a page of a list has.
+	Listed = 1000
+	// Examined is how many messages a request with a filter reads.
+	Examined = 20_000
+	// Series bounds what one scrape of the metrics costs, here and at Prometheus.
+	Series = 50_000
 )
 
 // Limits of rules and other definitions.

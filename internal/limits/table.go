@@ -36,6 +36,9 @@ var table = []row{
 	{"Properties to modify, reason and description × messages, in one settlement", SettledBytes, Bytes},
 	{"Messages in one peek", PeekedMessages, Count},
 	{"Messages in one HTTP request", SentByHTTP, Count},
+	{"Elements in a page of a list", Listed, Count},
+	{"Messages that one request examines with a filter", Examined, Count},
+	{"Series of one scrape of `/metrics`, of each kind", Series, Count},
 
 	{"SQL: filter, action, condition of a policy, `?filter=`", SQL, Characters},
 	{"Rules of a subscription", Rules, Count},

@@ -16,8 +16,8 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// emptyMessages is a batch of n messages without anything, five bytes each.
-func emptyMessages(n int) (b []byte) {
+// batchOfEmpty is a batch of n messages without anything, five bytes each.
+func batchOfEmpty(n int) (b []byte) {
 	for range n {
 		b = append(b, "\x00\x53\x75\xa0\x00"...)
 	}
@@ -60,7 +60,7 @@ func batchesOfEmptyMessages(s *scene) {
 	const queue = "24-empty"
 	s.define(http.MethodPut, "/queues/"+queue, "{}")
 	s.Cleanup(func() { _, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/"+queue, nil) })
-	batch := emptyMessages(4500)
+	batch := batchOfEmpty(4500)
 	until := time.Now().Add(time.Duration(scale(3, 30)) * time.Second)
 	together(8, 8, func(i int) {
 		for time.Now().Before(until) && !s.Dead() {

@@ -15,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // defaultPage is the number of entries for a client that does not set it. A
@@ -22,7 +23,6 @@ import (
 // page for the last one.
 const (
 	defaultPage = 100
-	maxPage     = 1000
 	// gatherers is how many requests gather a list at the same time. Only then is all of it in
 	// memory; after that the page is.
 	gatherers = 2
@@ -46,8 +46,8 @@ func (c *call) page() (page, error) {
 		}
 		*to = n
 	}
-	if p.top > maxPage {
-		return p, problem.Bad("$top is %d, at most %d are allowed.", p.top, maxPage)
+	if p.top > limits.Listed {
+		return p, problem.Bad("$top is %d, at most %d are allowed.", p.top, limits.Listed)
 	}
 	return p, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/objective"
 )
 
@@ -59,7 +60,7 @@ func (c *classes) load(ctx context.Context) (bytes int64) {
 	const perEntity, perClass = 256, 2048
 	series := 0
 	for o := range c.Broker.AllObjectives(ctx) {
-		if series += seriesOfQueue + seriesOfClass*len(o.Classes); series > maxSeries {
+		if series += seriesOfQueue + seriesOfClass*len(o.Classes); series > limits.Series {
 			break
 		}
 		c.reports = append(c.reports, o)

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 func hubDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -122,7 +123,7 @@ func (h *hubs) load(ctx context.Context) (bytes int64) {
 	const perPart = 256 // of a hub: a partition, a group, a partition of a group
 	series := 0
 	for _, hub := range h.Broker.Hubs() {
-		if series >= maxSeries {
+		if series >= limits.Series {
 			h.omitted++
 			continue
 		}
@@ -136,7 +137,7 @@ func (h *hubs) load(ctx context.Context) (bytes int64) {
 		}
 		series += 1 + len(partitionMetrics)*len(rt.Partitions) + 6*len(rt.Groups)
 		row := hubRow{name: hub.Name, runtime: rt}
-		series += h.loadGroups(ctx, &row, maxSeries-series)
+		series += h.loadGroups(ctx, &row, limits.Series-series)
 		h.rows = append(h.rows, row)
 		bytes += perPart * int64(1+len(rt.Partitions)+len(rt.Groups))
 		for i := range rt.Partitions {

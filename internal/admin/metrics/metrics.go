@@ -18,12 +18,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
-)
-
-const (
-	// maxSeries bounds what one scrape costs, here and at Prometheus: entities
-	// beyond that have no metrics of their own.
-	maxSeries = 50_000
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Sources is what is measured. Broker, Callers, Connections, ChargeMemory and Log are required.
@@ -163,7 +158,7 @@ func (e *entities) load(ctx context.Context) (bytes int64) {
 	series := 0
 	for path, kind := range e.Broker.Paths() {
 		e.kinds[kind]++
-		if series >= maxSeries {
+		if series >= limits.Series {
 			e.omitted++
 			continue
 		}
