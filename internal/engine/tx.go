@@ -105,6 +105,13 @@ func (tx *Tx) Durable() journal.Position { return tx.e.durable }
 // Full reports whether only reserved space is left on the disk.
 func (tx *Tx) Full() bool { return tx.e.full }
 
+// Spare returns how many bytes groups can have on a full disk beyond what is reserved for
+// snapshots.
+func (tx *Tx) Spare() uint64 {
+	u := tx.e.journal.Usage(tx.e.claim)
+	return u.Available - min(u.Available, u.Reserved)
+}
+
 // Stuck reports whether the open group could not be appended for lack of space. Nothing
 // that writes may be done before it is.
 func (tx *Tx) Stuck() bool { return tx.e.stuck }

@@ -25,7 +25,7 @@ func (h *Hub) Checkpoint(ctx context.Context, grp string, cs []group.Checkpoint)
 }
 
 func (h *Hub) checkpoint(grp string, cs []group.Checkpoint, errs []error) func(*engine.Tx) error {
-	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+	return h.settles(func(g *group.Groups, now time.Time) error {
 		for i, c := range cs {
 			if errs[i] = h.checkPosition(c); errs[i] == nil {
 				errs[i] = g.Checkpoint(now, grp, c, &h.eff)
@@ -55,7 +55,7 @@ func (h *Hub) SetCheckpoint(ctx context.Context, grp string, c group.Checkpoint)
 }
 
 func (h *Hub) setCheckpoint(grp string, c group.Checkpoint) func(*engine.Tx) error {
-	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+	return h.adds(func(g *group.Groups, now time.Time) error {
 		if err := h.checkPosition(c); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (h *Hub) Rewind(ctx context.Context, grp string, partitions []int, to strea
 }
 
 func (h *Hub) rewind(grp string, partitions []int, to []stream.SeqNo) func(*engine.Tx) error {
-	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+	return h.operates(func(g *group.Groups, now time.Time) error {
 		for _, n := range partitions {
 			if _, err := h.partition(n); err != nil {
 				return err
@@ -125,7 +125,7 @@ func (h *Hub) MoveAway(ctx context.Context, grp string, partition int, coolDown 
 }
 
 func (h *Hub) moveAway(grp string, partition int, coolDown time.Duration) func(*engine.Tx) error {
-	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+	return h.operates(func(g *group.Groups, now time.Time) error {
 		if _, err := h.partition(partition); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (h *Hub) Pause(ctx context.Context, grp string, partitions []int, until tim
 }
 
 func (h *Hub) pause(grp string, partitions []int, until time.Time) func(*engine.Tx) error {
-	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+	command := func(g *group.Groups, now time.Time) error {
 		for _, n := range partitions {
 			if _, err := h.partition(n); err != nil {
 				return err
@@ -150,7 +150,11 @@ func (h *Hub) pause(grp string, partitions []int, until time.Time) func(*engine.
 			return err
 		}
 		return g.Pause(now, grp, partitions, until, &h.eff)
-	})
+	}
+	if until.IsZero() {
+		return h.settles(command) // what is paused can be handled again
+	}
+	return h.operates(command)
 }
 
 // Claim claims partitions for processors that balance by themselves. It returns the claims
@@ -164,7 +168,7 @@ func (h *Hub) Claim(ctx context.Context, grp string, cs []group.Ownership) ([]gr
 }
 
 func (h *Hub) claim(grp string, cs []group.Ownership, won *[]group.Ownership) func(*engine.Tx) error {
-	return h.onGroups(false, func(g *group.Groups, now time.Time) error {
+	return h.adds(func(g *group.Groups, now time.Time) error {
 		for _, c := range cs {
 			if _, err := h.partition(c.Partition); err != nil {
 				return err
@@ -208,7 +212,7 @@ func (h *Hub) Claims(ctx context.Context, grp string) ([]group.Ownership, error)
 func (h *Hub) ForgetGroup(ctx context.Context, grp string) error { return h.do(ctx, h.forget(grp)) }
 
 func (h *Hub) forget(grp string) func(*engine.Tx) error {
-	fn := h.onGroups(true, func(g *group.Groups, _ time.Time) error {
+	fn := h.settles(func(g *group.Groups, _ time.Time) error {
 		g.Forget(grp, &h.eff)
 		return nil
 	})

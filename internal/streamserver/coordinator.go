@@ -5,6 +5,7 @@ package streamserver
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/engine"
@@ -23,6 +24,7 @@ type coordinator struct {
 	unit       *engine.Unit
 	partitions int                   // that m knows of
 	charged    int64                 // for what m keeps
+	sizeAtFull int64                 // of m, when the disk was last not full
 	members    map[memberKey]*Member // that are connected
 	notices    engine.Held[notice]
 }
@@ -111,33 +113,79 @@ func (h *Hub) tickGroups() {
 	h.groupsChanged()
 }
 
-// onGroups makes a task of a command of the coordinator. What it needs to write is refused
-// on a full disk, unless it makes things smaller.
-func (h *Hub) onGroups(frees bool, fn func(g *group.Groups, now time.Time) error) func(*engine.Tx) error {
+// settles makes a task of a command of the coordinator that goes on on a full disk, from the
+// reserve, as settlements of queues do: processors report how far they are, come back and go.
+// What it writes replaces what was written before, which the next snapshot leaves out. So
+// the reserve is enough however often it runs, as long as the state itself hardly grows.
+func (h *Hub) settles(fn groupCommand) func(*engine.Tx) error { return h.within(2*paceBurst, fn) }
+
+// adds is settles for what can be repeated for ever and takes the place of something: joins
+// and claims. It is refused earlier if too much was written.
+func (h *Hub) adds(fn groupCommand) func(*engine.Tx) error { return h.within(paceBurst, fn) }
+
+// operates makes a task of a command of the coordinator that an operator gives. It is refused
+// on a full disk.
+func (h *Hub) operates(fn groupCommand) func(*engine.Tx) error {
+	run := h.adds(fn)
 	return func(tx *engine.Tx) error {
-		if tx.Full() && !frees {
+		if tx.Full() {
 			return ErrDiskFull
 		}
-		if err := h.pace.admit(tx.Now(), frees); err != nil {
+		return run(tx)
+	}
+}
+
+// groupCommand is a command of the coordinator.
+type groupCommand func(g *group.Groups, now time.Time) error
+
+// within makes a task of a command that is refused when so many bytes were written beyond
+// what time and events allow.
+func (h *Hub) within(most int64, fn groupCommand) func(*engine.Tx) error {
+	return func(tx *engine.Tx) error {
+		if err := h.pace.admit(tx.Now(), most); err != nil {
 			return err
 		}
 		c := h.coordinate()
-		c.m.SetSpace(max(h.stored.Available(), h.ownSpace()-c.m.Size()))
+		space, full := max(h.stored.Available(), h.ownSpace()-c.m.Size()), false
+		if most := c.growth(tx); most < space {
+			space, full = most, true
+		}
+		c.m.SetSpace(space)
 		tx.WriteAs(c.unit)
 		before := h.eff.Size()
 		err := fn(c.m, tx.Now())
 		h.pace.wrote(h.eff.Size() - before)
 		h.groupsChanged()
+		if full && errors.Is(err, group.ErrMemory) {
+			return ErrDiskFull
+		}
 		return err
 	}
 }
 
 const (
+	// growthAtFull is how many bytes of memory the state may grow by on a full disk in any
+	// case: some members, or a group of a hub with few partitions.
+	growthAtFull = 8 << 10
+	// growthShare is the part of what is left of the reserve by which one command may make
+	// the state larger. What takes a byte of memory takes at most twelve in a snapshot,
+	// since records repeat names, and three snapshots have to fit: see retention.State.
+	growthShare = 32
+
 	// recordSize is what a record about a partition takes at most beside names.
 	recordSize = 40 + 32 // and what the journal adds; see journal.RecordSize
 	// longestID is how long the ID of a member may be; see limits.Member.
 	longestID = 256
 )
+
+// growth is how many bytes of memory the state may grow by as far as the disk is concerned.
+func (c *coordinator) growth(tx *engine.Tx) int64 {
+	if !tx.Full() {
+		c.sizeAtFull = c.m.Size()
+		return math.MaxInt64
+	}
+	return max(c.sizeAtFull+growthAtFull-c.m.Size(), int64(tx.Spare()/growthShare))
+}
 
 // oneGroup refuses a command whose records, which are one group of the journal, are larger
 // than the segments with which the store was made allow: that would end the hub.

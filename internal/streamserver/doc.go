@@ -21,9 +21,10 @@
 //   - Damage costs the batch whose bytes are damaged, or the block whose index is. It is
 //     reported once. A disk that fails to read is an error of the reader, not a loss.
 //   - On a full disk what has expired is dropped at once. Then senders are refused, and
-//     readers go on.
+//     readers go on. So do members of groups, checkpoints and claims, as long as the state
+//     of the groups hardly grows; what operators change is refused.
 //   - Members of groups hear what they have, and are told that a checkpoint or a claim is
-//     stored, when that is durable. What cannot be stored on a full disk is refused.
+//     stored, when that is durable.
 //   - What peers can make a hub hold is bounded: five readers without epoch for each group
 //     and partition, one with; one question for each reader; 256 producers for each
 //     partition.

@@ -121,6 +121,9 @@ func (h *host) Recovered() error {
 		}
 	}
 	h.hub().chargeGroups()
+	if c := h.groups; c != nil {
+		c.sizeAtFull = c.m.Size() // the disk may be full already
+	}
 	return nil
 }
 

@@ -48,7 +48,11 @@ func (h *Hub) Join(ctx context.Context, o MemberOptions) (*Member, error) {
 
 func (m *Member) join(tx *engine.Tx) error {
 	back := m.hub.groups != nil && m.hub.groups.m.Run(m.opts.Group, m.opts.ID) == m.opts.Run // nothing new is stored
-	return m.hub.onGroups(back, func(g *group.Groups, now time.Time) error {
+	run := m.hub.adds
+	if back {
+		run = m.hub.settles
+	}
+	return run(func(g *group.Groups, now time.Time) error {
 		o := &m.opts
 		if !back { // it may get all partitions, from others, at once
 			if err := m.hub.oneGroup(2 * len(m.hub.partitions) * (recordSize + len(o.Group) + len(o.ID))); err != nil {
@@ -155,7 +159,7 @@ func (h *Hub) Leave(ctx context.Context, grp, member, run string) error {
 }
 
 func (h *Hub) leave(grp, member string) func(*engine.Tx) error {
-	return h.onGroups(true, func(g *group.Groups, now time.Time) error { return g.Leave(now, grp, member, &h.eff) })
+	return h.settles(func(g *group.Groups, now time.Time) error { return g.Leave(now, grp, member, &h.eff) })
 }
 
 // Release gives up a partition after its owner has stopped to handle it. The owner does not
@@ -165,7 +169,7 @@ func (h *Hub) Release(ctx context.Context, grp, member string, partition int, ep
 }
 
 func (h *Hub) release(grp, member string, partition int, epoch int64, coolDown time.Duration) func(*engine.Tx) error {
-	return h.onGroups(true, func(g *group.Groups, now time.Time) error {
+	return h.settles(func(g *group.Groups, now time.Time) error {
 		return g.Release(now, grp, member, partition, epoch, coolDown, &h.eff)
 	})
 }

@@ -477,29 +477,6 @@ func TestStoppedHubEndsThoseWhoWereReplaced(t *testing.T) {
 	}
 }
 
-// A full disk takes no new members, but those that it has may come back: nothing is stored.
-func TestMembersComeBackOnAFullDisk(t *testing.T) {
-	r := newRig(t, Settings{Partitions: 1, RetainFor: time.Hour})
-	r.disk.SetSize(4 << 20)
-	a := r.join("a", "1")
-	r.pass(window)
-	for n := 0; ; n++ {
-		if _, err := r.try(&Append{Count: 1, Raw: make([]byte, 4000)}); errors.Is(err, ErrDiskFull) {
-			break
-		} else if err != nil || n > 10_000 {
-			t.Fatal(n, err)
-		}
-	}
-	a.Gone()
-	r.settle()
-	if _, err := r.tryJoin("b", "1"); !errors.Is(err, ErrDiskFull) {
-		t.Errorf("a new member: %v", err)
-	}
-	a = r.join("a", "1")
-	r.settle()
-	a.owns(t, "0@1")
-}
-
 // A pause of all partitions is one group of the journal. One that does not fit, because many
 // members with long names are kept from the partitions, is refused, and does not stop the hub.
 func TestAPauseThatIsTooLargeIsRefused(t *testing.T) {

@@ -31,13 +31,9 @@ type pace struct {
 	at    time.Time // when that was last reduced
 }
 
-// admit refuses a command while the burst is used up. One that frees something may use as
-// much again.
-func (p *pace) admit(now time.Time, frees bool) error {
-	most := int64(paceBurst)
-	if frees {
-		most *= 2
-	}
+// admit refuses a command when more than so many bytes were written beyond what was given
+// back. What frees something may use more than what adds something.
+func (p *pace) admit(now time.Time, most int64) error {
 	if passed := now.Sub(p.at); passed >= paceStep || passed < 0 {
 		p.earn(int64(min(max(passed, 0), time.Hour).Seconds() * paceRate))
 		p.at = now

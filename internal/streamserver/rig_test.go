@@ -23,6 +23,7 @@ type rig struct {
 	set        Settings
 	opts       Options
 	wrap       func(journal.Journal) journal.Journal // around the journal; nil is none
+	segment    uint64                                // bytes
 	wal        *wal.WAL
 	h          *Hub
 	now        time.Time
@@ -32,7 +33,13 @@ type rig struct {
 
 func newRig(t testing.TB, set Settings) *rig {
 	t.Helper()
-	r := &rig{t: t, disk: vfs.NewMem(), set: set, now: time.UnixMilli(1_700_000_000_000)}
+	return newRigOf(t, set, segmentSize)
+}
+
+// newRigOf is newRig with segments of that many bytes.
+func newRigOf(t testing.TB, set Settings, segment uint64) *rig {
+	t.Helper()
+	r := &rig{t: t, disk: vfs.NewMem(), set: set, segment: segment, now: time.UnixMilli(1_700_000_000_000)}
 	r.fs = r.disk
 	r.opts.Go = func(_ journal.Shard, f func()) { r.background = append(r.background, f) }
 	r.opts.OnDamage = func(d Damage) { r.damages = append(r.damages, d) }
@@ -43,7 +50,7 @@ func newRig(t testing.TB, set Settings) *rig {
 
 func (r *rig) open() {
 	r.t.Helper()
-	w, err := wal.Open(r.fs, wal.Options{SegmentSize: segmentSize})
+	w, err := wal.Open(r.fs, wal.Options{SegmentSize: r.segment})
 	if err != nil {
 		r.t.Fatalf("open the journal: %v", err)
 	}

@@ -142,7 +142,44 @@ func (p *publisher) check(ctx context.Context) int {
 	return len(got)
 }
 
-// A full disk stops senders of events, readers go on. Less retention makes space again, and
+// process joins the consumer group of the hub, handles what there is in partition 0, and
+// leaves. It makes a hundred checkpoints.
+func (p *publisher) process(ctx context.Context, id string) {
+	p.b.t.Helper()
+	g := p.b.connect(ctx).Group(hubName, "$Default")
+	m, err := g.Join(ctx, client.MemberOptions{ID: id})
+	if err != nil {
+		p.b.t.Fatalf("join: %v\n%s", err, p.b.lastWords())
+	}
+	var grants []client.Grant
+	for len(grants) == 0 {
+		a, err := m.Next(ctx)
+		if err != nil {
+			p.b.t.Fatalf("wait for partitions: %v\n%s", err, p.b.lastWords())
+		}
+		grants = a.Grants
+	}
+	for _, grant := range grants {
+		for i := range client.SeqNo(100) {
+			n := i * client.SeqNo(len(p.sent)-1) / 99
+			if grant.Partition != "0" {
+				break
+			}
+			if n <= grant.Checkpoint {
+				continue
+			}
+			each, err := g.Checkpoint(ctx, []client.Checkpoint{{Partition: "0", Epoch: grant.Epoch, SeqNo: n}})
+			if err != nil || each[0] != nil {
+				p.b.t.Fatalf("checkpoint %d: %v %v\n%s", n, err, each, p.b.lastWords())
+			}
+		}
+	}
+	if err := m.Leave(ctx); err != nil {
+		p.b.t.Fatalf("leave: %v\n%s", err, p.b.lastWords())
+	}
+}
+
+// A full disk stops senders of events, readers and processors go on. Less retention makes space again, and
 // every restart works.
 func TestFullDiskWithHub(t *testing.T) {
 	needMounts(t)
@@ -158,6 +195,10 @@ func TestFullDiskWithHub(t *testing.T) {
 		t.Errorf("read %d events, %d were acknowledged and none is to be dropped", all, len(p.sent))
 	}
 	t.Logf("%d events on %d MiB", all, d.used()>>20)
+	p.process(ctx, "first")
+	for i := range 3 { // processes that come and go
+		p.process(ctx, fmt.Sprint("process ", i))
+	}
 
 	b.Kill()
 	d.take(1)
@@ -166,6 +207,7 @@ func TestFullDiskWithHub(t *testing.T) {
 	if n := p.check(ctx); n != all {
 		t.Errorf("after a kill on a full disk %d events, want %d", n, all)
 	}
+	p.process(ctx, "after the kill")
 
 	b.hubPut(ctx, 2)
 	p.admitted(ctx)
