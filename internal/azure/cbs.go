@@ -117,7 +117,7 @@ func (c *Conn) checkAudience(path string) error {
 	if path == "" || path == wire.CBS || wire.IsDynamicNode(path) {
 		return nil
 	}
-	_, _, err := c.find(path)
+	_, _, err := c.svc.find(path)
 	if err != nil && !errors.Is(err, broker.ErrNotFound) {
 		return endpoint.Errorf(endpoint.CondNotFound, "The messaging entity '%s' could not be found.", wire.URL(c.host, path))
 	}

@@ -209,6 +209,19 @@ func (c *Conn) TakeCharge() int64 { return c.unsynced.Take() }
 // Require reports that the peer may not do want at a path, in the words of the service.
 func (c *Conn) Require(want access.Rights, path string) error { return c.grants.require(want, path) }
 
+// Right is that by which a peer may do something, for what outlives its connection.
+type Right struct {
+	Holder string      // names the rule; see access.Grant
+	Ends   time.Time   // zero is never
+	Holds  func() bool // may be called from any goroutine
+}
+
+// Right returns that by which the peer may do want at a path: of several, the one that ends
+// last. False is that it may not.
+func (c *Conn) Right(want access.Rights, path string) (Right, bool) {
+	return c.grants.right(want, path)
+}
+
 // Opened learns what the peer is. An unnamed host is fine: it only appears in
 // texts.
 func (c *app) Opened(open *frame.Open) error {
@@ -270,8 +283,8 @@ func (c *Conn) attach(l *endpoint.Link) error {
 
 // find returns the ID of the entity at a path and the index of the personality that has
 // it. What none has is the first's to explain.
-func (c *Conn) find(path string) (personality int, id uint64, err error) {
-	for i, p := range c.svc.personalities {
+func (s *Service) find(path string) (personality int, id uint64, err error) {
+	for i, p := range s.personalities {
 		id, e := p.Find(path)
 		if e == nil {
 			return i, id, nil
@@ -293,7 +306,7 @@ func (c *Conn) linksOf(personality int) Links {
 
 // linksAt returns what the connection has of the personality that has a path.
 func (c *Conn) linksAt(path string) Links {
-	i, _, _ := c.find(path)
+	i, _, _ := c.svc.find(path)
 	return c.linksOf(i)
 }
 

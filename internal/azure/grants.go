@@ -4,6 +4,7 @@ package azure
 
 import (
 	"cmp"
+	"iter"
 	"strings"
 	"time"
 
@@ -130,49 +131,89 @@ func (g *grants) holds(grant *access.Grant) (access.Grant, bool) {
 	if grant == nil {
 		return access.Grant{}, false
 	}
-	now, err := g.c.peer.Authority.Check(*grant)
+	return holds(g.c.peer.Authority, *grant)
+}
+
+func holds(by access.Authority, grant access.Grant) (access.Grant, bool) {
+	now, err := by.Check(grant)
 	return now, err == nil && !now.Expired(time.Now())
 }
 
 // valid reports whether what was put for an audience is still good: its rule is
 // there, and so is the entity.
 func (g *grants) valid(audience string, p put) (access.Grant, bool) {
+	return p.valid(g.c.svc, g.c.peer.Authority, audience)
+}
+
+func (p put) valid(svc *Service, by access.Authority, audience string) (access.Grant, bool) {
 	if p.entity != 0 {
-		if id, err := g.c.identify(audience); err != nil || id != p.entity {
+		if id, err := svc.identify(audience); err != nil || id != p.entity {
 			return access.Grant{}, false
 		}
 	}
-	return g.holds(&p.Grant)
+	return holds(by, p.Grant)
 }
 
 // allow reports whether the peer may do want at path now.
 func (g *grants) allow(want access.Rights, path string) bool {
-	now := time.Now()
-	if grant, ok := g.holds(g.login); ok && grant.Allows(want, path, now) {
+	for range g.allowing(want, path) {
 		return true
-	}
-	// Once a peer deals in tokens, they alone count: a development broker must
-	// enforce the rights of a token as a real one does.
-	if grant, ok := g.holds(g.anonymous); ok && !g.usesTokens && grant.Allows(want, path, now) {
-		return true
-	}
-	owner := entity.Owner(path)
-	for i := range len(path) + 1 {
-		// The audiences at and above path, the namespace being the empty one, as
-		// far as they are of the same entity.
-		if i != 0 && i != len(path) && path[i] != '/' {
-			continue
-		}
-		audience := path[:i]
-		p, ok := g.byAudience[audience]
-		if !ok || audience != "" && entity.Owner(audience) != owner {
-			continue
-		}
-		if grant, ok := g.valid(audience, p); ok && grant.Allows(want, path, now) {
-			return true
-		}
 	}
 	return false
+}
+
+// allowing returns the grants by which the peer may do want at path now, and the audiences
+// that they were put for.
+func (g *grants) allowing(want access.Rights, path string) iter.Seq2[string, put] {
+	return func(yield func(string, put) bool) {
+		now := time.Now()
+		if grant, ok := g.holds(g.login); ok && grant.Allows(want, path, now) && !yield("", put{Grant: grant}) {
+			return
+		}
+		// Once a peer deals in tokens, they alone count: a development broker must
+		// enforce the rights of a token as a real one does.
+		if grant, ok := g.holds(g.anonymous); ok && !g.usesTokens && grant.Allows(want, path, now) && !yield("", put{Grant: grant}) {
+			return
+		}
+		owner := entity.Owner(path)
+		for i := range len(path) + 1 {
+			// The audiences at and above path, the namespace being the empty one, as
+			// far as they are of the same entity.
+			if i != 0 && i != len(path) && path[i] != '/' {
+				continue
+			}
+			audience := path[:i]
+			p, ok := g.byAudience[audience]
+			if !ok || audience != "" && entity.Owner(audience) != owner {
+				continue
+			}
+			if grant, ok := g.valid(audience, p); ok && grant.Allows(want, path, now) && !yield(audience, p) {
+				return
+			}
+		}
+	}
+}
+
+// right returns that by which the peer may do want at path: of several, the one that ends
+// last.
+func (g *grants) right(want access.Rights, path string) (Right, bool) {
+	var last put
+	var of string
+	found := false
+	for audience, p := range g.allowing(want, path) {
+		if !found || !last.Expires.IsZero() && (p.Expires.IsZero() || p.Expires.After(last.Expires)) {
+			last, of, found = p, audience, true
+		}
+	}
+	if !found {
+		return Right{}, false
+	}
+	svc, by := g.c.svc, g.c.peer.Authority // and not the connection, which would be kept
+	audience, path := strings.Clone(of), strings.Clone(path)
+	return Right{Holder: last.Holder(), Ends: last.Expires, Holds: func() bool {
+		grant, ok := last.valid(svc, by, audience)
+		return ok && grant.Allows(want, path, time.Now())
+	}}, true
 }
 
 // any reports whether the peer has a grant of any kind.

@@ -17,6 +17,7 @@ import (
 // Service speaks with the clients of Azure for one broker. Any number of connections
 // share it.
 type Service struct {
+	broker        *broker.Broker
 	personalities []Personality
 	conditions    *condition.Table
 	nodes         *nodes
@@ -32,8 +33,11 @@ type Service struct {
 // called. What connections make the process hold is charged to memory.
 func New(b *broker.Broker, memory *budget.Process, log *slog.Logger, first Personality, more ...Personality) *Service {
 	ps := append([]Personality{first}, more...)
-	s := &Service{personalities: ps, conditions: newTable(ps), nodes: newNodes(), memory: memory, log: log}
-	b.OnChange(s.watchers.changed)
+	s := &Service{broker: b, personalities: ps, conditions: newTable(ps), nodes: newNodes(), memory: memory, log: log}
+	b.OnChange(func(name string) {
+		s.watchers.changed(name)
+		b.ReviewMembers()
+	})
 	return s
 }
 

@@ -48,12 +48,13 @@ func (w *watchers) changed(name string) {
 	}
 }
 
-// Review has every connection look at its grants again: the rules of the namespace
-// have changed.
+// Review has every connection look at its grants again, and what has outlived its
+// connection: the rules of the namespace have changed.
 func (s *Service) Review() {
 	for _, x := range s.registry.all() {
 		x.review()
 	}
+	s.broker.ReviewMembers()
 }
 
 // review has the connection look at its grants and links, soon and once for any
@@ -121,16 +122,18 @@ func (c *Conn) unwatchAll() {
 // identify returns the ID of the entity at a path, which tells it from others that
 // have its name before or after it; zero for a path that is none's: the namespace,
 // $cbs, a dynamic node. It may be called from any goroutine.
-func (c *Conn) identify(path string) (id uint64, err error) {
+func (s *Service) identify(path string) (id uint64, err error) {
 	if wire.IsManagement(path) {
 		path = wire.ManagedEntity(path)
 	}
 	if path == "" || path == wire.CBS || wire.IsDynamicNode(path) {
 		return 0, nil
 	}
-	_, id, err = c.find(path)
+	_, id, err = s.find(path)
 	return id, err
 }
+
+func (c *Conn) identify(path string) (id uint64, err error) { return c.svc.identify(path) }
 
 // IsStill reports that the entity at a path is not the one with that ID any more, as
 // a broker.ErrNotFound.

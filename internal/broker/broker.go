@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
@@ -39,6 +40,8 @@ type Broker struct {
 	isNew        bool          // no shard ever had an entity
 	compiling    chan struct{} // has a token while a policy is compiled for a dry run
 	listing      chan struct{} // a semaphore for lists of sessions
+	members      *jobs.Handle  // of memberReview
+	keeps        atomic.Bool   // some member has asked to be kept
 }
 
 // maxListing is how many requests list the sessions of a queue at the same time.
@@ -57,6 +60,7 @@ func Open(shards []*queueserver.Shard, logs HubLogs, log *slog.Logger) (*Broker,
 	b.alerts = alerts.New(b.Catalog, b.runner, log)
 	b.measuring = measure.New(b.Catalog, shards, b.alerts)
 	b.isNew = !slices.ContainsFunc(shards, func(s *queueserver.Shard) bool { return !s.New() })
+	b.members = b.runner.Add((*memberReview)(b))
 	for _, s := range shards {
 		s.OnDamage(b.alerts.Damaged)
 	}

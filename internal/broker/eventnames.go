@@ -32,6 +32,8 @@ var (
 type (
 	// MemberOptions say who joins a consumer group; its Group is set by the broker.
 	MemberOptions = streamserver.MemberOptions
+	// Right is that by which a member has joined.
+	Right = streamserver.Right
 	// MemberReport is a sign of life of a member.
 	MemberReport = streamserver.Report
 	// GroupInfo is the state of a consumer group.

@@ -46,18 +46,31 @@ func (b *Broker) JoinGroup(ctx context.Context, addr string, o MemberOptions) (*
 		return nil, err
 	}
 	o.Group = g
+	if o.Keep > 0 {
+		b.keeps.Store(true)
+	}
 	h.n.Touch(b.clock.Now())
 	m, err := h.on.Join(ctx, o)
 	if err != nil {
 		return nil, catalog.Translate(err)
 	}
-	return &GroupMember{m, uint64(h.n.ID)}, nil
+	return &GroupMember{m, uint64(h.n.ID), b}, nil
 }
 
 // GroupMember is a member of a consumer group.
 type GroupMember struct {
 	*streamserver.Member
-	id uint64
+	id     uint64
+	broker *Broker
+}
+
+// GoneBy says that the connection of the member is lost: its partitions wait for it as long
+// as the right holds by which it had joined. It never blocks.
+func (m *GroupMember) GoneBy(r Right) {
+	m.Member.GoneBy(r)
+	if r.Holds != nil && !r.Holds() {
+		m.broker.ReviewMembers() // it has ended in between, and may not have been looked at
+	}
 }
 
 // ID is that of the entity; see catalog.Address.

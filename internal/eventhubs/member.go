@@ -5,6 +5,7 @@ package eventhubs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ type member struct {
 	joined *broker.GroupMember // nil while it has not joined
 	gone   bool                // detached
 	over   bool                // ended by the broker
+	right  broker.Right        // by which it had joined, as it is when the link is gone
 	why    error               // of that
 
 	mu     sync.Mutex
@@ -71,6 +73,11 @@ func (c *links) attachMember(l *endpoint.Link, path string) error {
 	if err != nil {
 		return err
 	}
+	if c.joining >= limits.MembersOfConnection {
+		return fmt.Errorf("%w: %d have joined on this connection, which can have no more", broker.ErrMembers, c.joining)
+	}
+	right, _ := c.Right(access.Listen, path)
+	o.Key, o.By = right.Holder, broker.Right{Ends: right.Ends, Holds: right.Holds}
 	m := &member{c: c, link: l, path: path, id: h.ID, name: o.ID}
 	o.Changed = m.changed
 	o.Ended = func(err error) { c.Do(func() { m.ended(err) }) }
@@ -79,6 +86,7 @@ func (c *links) attachMember(l *endpoint.Link, path string) error {
 	}
 	ctx, cancel := context.WithCancel(c.Context())
 	m.cancel = cancel
+	c.joining++
 	c.Attached(l, m)
 	c.Go(func() { m.run(ctx, o) })
 	return nil
@@ -121,12 +129,10 @@ func (m *member) run(ctx context.Context, o broker.MemberOptions) {
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	joined, err := m.c.broker.JoinGroup(opening, m.path, o)
 	cancel()
-	if err == nil {
-		defer joined.Gone()
-	}
 	m.c.Do(func() { m.opened(joined, err) })
 	if err == nil {
 		<-ctx.Done()
+		joined.GoneBy(m.right)
 	}
 }
 
@@ -246,9 +252,20 @@ func (m *member) forget() {
 // Detached lets the goroutine tell the broker.
 func (m *member) Detached() {
 	m.gone = true
+	m.right = m.standing()
 	m.cancel()
+	m.c.joining--
 	m.forget()
 	m.c.Counter().Release(memberCost)
+}
+
+// standing returns the right by which the member is there; one that has ended, if there is
+// none any more.
+func (m *member) standing() broker.Right {
+	if r, ok := m.c.Right(access.Listen, m.path); ok {
+		return broker.Right{Ends: r.Ends, Holds: r.Holds}
+	}
+	return broker.Right{Ends: time.Unix(0, 0)}
 }
 
 // Credit implements azure.Node.

@@ -47,6 +47,7 @@ type links struct {
 	held      atomic.Int64 // what is charged for events on their way; changed on any goroutine
 
 	members map[memberKey]*member // of consumer groups, that have joined on this connection
+	joining int                   // how many links of members there are
 }
 
 // Attach attaches a sender or receiver to a hub.

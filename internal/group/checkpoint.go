@@ -133,7 +133,7 @@ func (s *Groups) Release(now time.Time, name, id string, n int, epoch int64, coo
 	return nil
 }
 
-// MoveAway takes a partition from its owner as a planned move.
+// MoveAway takes a partition from its owner as a planned move; at once if the owner is away.
 func (s *Groups) MoveAway(now time.Time, name string, n int, coolDown time.Duration, out *machine.Effects) error {
 	g, p, err := s.findPart(name, n)
 	switch {
@@ -147,6 +147,9 @@ func (s *Groups) MoveAway(now time.Time, name string, n int, coolDown time.Durat
 	}
 	g.setHold(p, p.paused(), p.cooled(p.owner, now, cmp.Or(max(coolDown, 0), defaultCoolDown)))
 	p.writeHold(g, n, out)
+	if g.member(p.owner).waits() {
+		s.free(g, n, "taken", out)
+	}
 	s.balance(now, g, out)
 	return nil
 }

@@ -23,9 +23,6 @@ func describe(s *Groups) string {
 	for _, g := range s.list {
 		for _, m := range g.members {
 			fmt.Fprintf(&b, "\n%s: member {ID:%s Run:%s Name:%s Keep:%v} since %d leaving %t", g.name, m.ID, m.Run, m.Name, m.Keep, m.since, m.leaving)
-			if m.Key != "" {
-				fmt.Fprintf(&b, " by %s", m.Key)
-			}
 		}
 		for n, p := range g.used() {
 			if p.epoch > 0 {
@@ -59,9 +56,13 @@ func randomly(s *Groups, rnd *rand.Rand, now time.Time, out *machine.Effects) {
 	}
 	switch rnd.IntN(16) {
 	case 0, 1, 2:
-		_ = s.Join(now, name, Member{ID: id, Run: fmt.Sprint("run", rnd.IntN(2)), Name: "host", Keep: time.Duration(rnd.IntN(3)) * time.Second}, out)
+		_ = s.Join(now, name, Member{ID: id, Run: fmt.Sprint("run", rnd.IntN(2)), Name: "host", Keep: time.Duration(rnd.IntN(3)) * time.Second, Key: fmt.Sprint("key", rnd.IntN(2))}, out)
 	case 3:
-		s.Gone(now, name, id)
+		if s.Gone(now, name, id); rnd.IntN(3) == 0 {
+			s.KeepUntil(now, name, id, now.Add(time.Duration(rnd.IntN(1000)-100)*time.Millisecond))
+		} else if rnd.IntN(3) == 0 {
+			s.Expel(now, name, id, fmt.Sprint("run", rnd.IntN(2)), out)
+		}
 	case 4:
 		_ = s.Leave(now, name, id, out)
 	case 5:

@@ -6,8 +6,8 @@ package group
 // each time that they are stored, though some are shared.
 const (
 	groupCost  = 256
-	memberCost = 320
-	slotCost   = 16 // of a partition that is as new, below one that is not
+	memberCost = 768 // with what is known of the right of one that is away
+	slotCost   = 16  // of a partition that is as new, below one that is not
 	partCost   = 96
 	liveCost   = 144
 	holdCost   = 64

@@ -29,6 +29,11 @@
 // Then it is forgotten, and its partitions are free. A member that comes back with the same
 // run goes on where it was; with another one its partitions are granted anew.
 //
+// A member may ask for a longer grace time, Keep, of up to an hour. It ends with the right by
+// which the member had joined: the caller says when, by KeepUntil and Expel. By whose right
+// members had joined is not stored; after a restart they are kept for a minute at most. In a
+// full group those that are away give way to new members.
+//
 // When members come or go, partitions are assigned 200 ms later, once for all. The
 // partition counts for the member that it moves to; so a move is not decided twice.
 //
@@ -60,7 +65,7 @@
 //
 //	groups.go, types.go, errors.go     groups, members, partitions; what members hear
 //	part.go, cost.go                   a partition for a group; what the state takes in memory
-//	members.go                         joining, leaving, silence; the timer
+//	members.go                         joining, leaving, silence, keep; the timer
 //	balance.go, assign.go, loads.go    who gets what
 //	checkpoint.go, claim.go            positions, pauses, claims
 //	record.go, replay.go, snapshot.go  records; docs/format/hub-records.md draws them

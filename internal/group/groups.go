@@ -14,6 +14,7 @@ import (
 // What is bounded.
 const (
 	maxMembers    = 1024
+	maxOfKey      = maxMembers / 4 * 3 // of them by one key: some places stay for others
 	maxGroups     = 1 << 14
 	maxName       = 256     // bytes
 	maxPartitions = 1 << 14 // that a record may speak of

@@ -3,6 +3,8 @@
 package group
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,6 +21,9 @@ const (
 	grace = 500 * time.Millisecond
 	// maxKeep bounds Member.Keep.
 	maxKeep = time.Hour
+	// keepUnknown bounds it after a restart, when it is not known by whose right a member
+	// had joined, and whether there is that right still.
+	keepUnknown = time.Minute
 )
 
 // Join adds a member, or brings one back: the same run keeps its partitions and their
@@ -31,10 +36,10 @@ func (s *Groups) Join(now time.Time, name string, as Member, out *machine.Effect
 	as.Keep = min(max(as.Keep, 0), maxKeep).Truncate(time.Millisecond)
 	m := s.member(name, as.ID)
 	if m == nil {
-		if g := s.find(name); g != nil && len(g.members) >= maxMembers {
-			return ErrMembers
-		}
 		if err := s.fits(s.costOf(name, -1) + as.cost()); err != nil {
+			return err
+		}
+		if err := s.admitMember(now, s.find(name), as.Key, out); err != nil {
 			return err
 		}
 	}
@@ -51,9 +56,11 @@ func (s *Groups) Join(now time.Time, name string, as Member, out *machine.Effect
 		g.setMember(as, s.stamp(now), false).connected = true
 		m.write(out)
 		s.restarted(now, m, out)
-	case m.Member != as:
+	case m.Name != as.Name || m.Keep != as.Keep:
 		g.setMember(as, m.since, m.leaving)
 		m.write(out)
+	case m.Key != as.Key:
+		g.setMember(as, m.since, m.leaving) // nothing of it is stored
 	}
 	m.connected, m.heard, m.until = true, now, now.Add(silence)
 	s.version = max(s.version, uint64(max(now.UnixMilli(), 0))) // above those of the life before
@@ -61,6 +68,44 @@ func (s *Groups) Join(now time.Time, name string, as Member, out *machine.Effect
 	s.tell(m)
 	s.balanceSoon(now, g)
 	return nil
+}
+
+// admitMember has a member give way to a new one if the group is full, or if the key of the new
+// one has as many as one may have. Only those that are away do: of the key that has the most
+// members the one that was heard the longest time ago.
+func (s *Groups) admitMember(now time.Time, g *group, key string, out *machine.Effects) error {
+	if g == nil || len(g.members) < maxOfKey {
+		return nil
+	}
+	counts := make(map[string]int)
+	for _, m := range g.members {
+		counts[m.Key]++
+	}
+	ownOnly := key != "" && counts[key] >= maxOfKey
+	if !ownOnly && len(g.members) < maxMembers {
+		return nil
+	}
+	var least *member
+	for _, m := range g.members {
+		if m.connected || ownOnly && m.Key != key {
+			continue
+		}
+		if least == nil || cmp.Or(
+			cmp.Compare(counts[least.Key], counts[m.Key]), // those of the key with the most first
+			m.heard.Compare(least.heard),
+			cmp.Compare(least.since, m.since), // after a restart nobody was heard: who joined last
+		) < 0 {
+			least = m
+		}
+	}
+	switch {
+	case least != nil:
+		s.remove(now, least, ErrUnknownMember, out)
+		return nil
+	case ownOnly:
+		return fmt.Errorf("%w: %d have joined with this key, and one key may have %d", ErrMembers, counts[key], maxOfKey)
+	}
+	return fmt.Errorf("%w: there are %d", ErrMembers, len(g.members))
 }
 
 // share makes the partitions that members share: their memory is taken with the first member,
@@ -114,6 +159,29 @@ func (s *Groups) Gone(now time.Time, name, id string) {
 		m.connected = false
 		m.until = now.Add(max(grace, m.keep()))
 		m.group.wake(m.until)
+	}
+}
+
+// KeepUntil bounds how long the partitions of a member that is away wait for it.
+func (s *Groups) KeepUntil(now time.Time, name, id string, latest time.Time) {
+	if m := s.member(name, id); m != nil && !m.connected && m.until.After(latest) {
+		m.until = later(latest, now)
+		m.group.wake(m.until)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Expel removes a member at once: it has lost the right by which it joined. Its partitions
+// are free. A member with another run has nothing to do with that.
+func (s *Groups) Expel(now time.Time, name, id, run string, out *machine.Effects) {
+	if m := s.member(name, id); m != nil && m.Run == run {
+		s.remove(now, m, ErrUnknownMember, out)
 	}
 }
 
@@ -298,7 +366,7 @@ func (s *Groups) Tick(now time.Time, out *machine.Effects) {
 func (s *Groups) tick(now time.Time, g *group, out *machine.Effects) {
 	for _, m := range slices.Clone(g.members) {
 		if m.until.IsZero() { // it was there before the restart
-			m.until = now.Add(max(silence, m.keep()))
+			m.until = now.Add(max(silence, min(m.keep(), keepUnknown)))
 		}
 		if !now.Before(m.until) {
 			s.remove(now, m, ErrUnknownMember, out)

@@ -21,7 +21,8 @@ type Member struct {
 	ID   string // unique in its group
 	Run  string // of one life of the process: another run has no handlers of the one before
 	Name string // for operators
-	// Key is the one by whose right it joined; "" is not known. Keep ends with that right.
+	// Key names the one by whose right it joined. It is not stored: "" is that it is not
+	// known, as of every member after a restart until it joins again.
 	Key string
 	// Keep is how long its partitions wait for it when its connection is lost; the default
 	// is half a second.

@@ -103,6 +103,9 @@ const (
 	// Member is how many bytes the ID, the run or the name of a member of a consumer group,
 	// or the ID of a process of a pool, may have.
 	Member = 256
+	// MembersOfConnection is how many members of consumer groups there may be on one
+	// connection: a process mostly has one.
+	MembersOfConnection = 256
 	// AuthorizationRules is how many keys an entity may have. The service has the
 	// same limit.
 	AuthorizationRules = 12

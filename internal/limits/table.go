@@ -53,6 +53,7 @@ var table = []row{
 	{"Event hubs", Hubs, Count},
 	{"Partitions of an event hub", Partitions, Count},
 	{"Consumer groups of an event hub", ConsumerGroups, Count},
+	{"Members of consumer groups on one connection", MembersOfConnection, Count},
 	{"Bytes of the ID, run or name of a member of a consumer group, of the ID of a process of a pool", Member, Count},
 	{"Keys of an entity", AuthorizationRules, Count},
 	{"Name of a key, a key", KeyText, Characters},

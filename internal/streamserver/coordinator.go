@@ -26,6 +26,7 @@ type coordinator struct {
 	charged    int64                 // for what m keeps
 	sizeAtFull int64                 // of m, when the disk was last not full
 	members    map[memberKey]*Member // that are connected
+	away       map[memberKey]away    // that are not, and whose right may end before they do
 	notices    engine.Held[notice]
 }
 
@@ -43,7 +44,7 @@ const groupsUnit = 0
 
 // newCoordinator makes one that has no history yet.
 func (h *Hub) newCoordinator() *coordinator {
-	c := &coordinator{m: group.New(), members: make(map[memberKey]*Member)}
+	c := &coordinator{m: group.New(), members: make(map[memberKey]*Member), away: make(map[memberKey]away)}
 	c.unit = &engine.Unit{ID: groupsUnit, Machine: c.m, Owner: c, Overhead: 16}
 	h.groups = c
 	return c
@@ -205,6 +206,9 @@ func (h *Hub) holdNews() {
 	}
 	for _, n := range c.m.News() {
 		key := memberKey{n.Group, n.Member}
+		if n.Err != nil && c.away[key].run == n.Run {
+			h.forgetAway(key)
+		}
 		m := c.members[key]
 		if m == nil || m.opts.Run != n.Run {
 			continue

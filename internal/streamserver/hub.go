@@ -5,6 +5,7 @@ package streamserver
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/budget"
@@ -75,7 +76,7 @@ func (o Options) engine() engine.Options {
 }
 
 // Hub is one event hub on an engine of its own. All its methods may be called from any
-// goroutine. Of its fields, the engine's goroutine owns all but damages and lost.
+// goroutine. Of its fields, the engine's goroutine owns all but damages, lost and anyAway.
 type Hub struct {
 	*engine.Engine
 	tx  *engine.Tx
@@ -92,6 +93,7 @@ type Hub struct {
 	answers    engine.Held[*Reader]
 	groups     *coordinator // nil while nobody has needed it
 	pace       pace         // of the records of groups
+	anyAway    atomic.Bool  // there were members whose right may end while they are away
 
 	lost []Loss // set by Open
 	// lostBelow is how many partitions there may have been before a repair; zero if it has

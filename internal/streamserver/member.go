@@ -13,6 +13,11 @@ import (
 // MemberOptions say who joins a consumer group.
 type MemberOptions struct {
 	Group, ID, Run, Name string
+	// Key names the one by whose right it joins: one key cannot have all places of a group.
+	// Empty is not known.
+	Key string
+	// By is the right by which it joins, for a connection that is lost before Join returns.
+	By Right
 	// Keep is how long its partitions wait for it when its connection is lost.
 	Keep time.Duration
 	// Changed gets everything that the member has, each time it changes. It is called on
@@ -40,7 +45,7 @@ type Report struct{ Handled []group.Progress }
 func (h *Hub) Join(ctx context.Context, o MemberOptions) (*Member, error) {
 	m := &Member{hub: h, opts: o}
 	if err := h.do(ctx, m.join); err != nil {
-		m.Gone() // it may join still
+		m.GoneBy(o.By) // it may join still
 		return nil, err
 	}
 	return m, nil
@@ -60,7 +65,7 @@ func (m *Member) join(tx *engine.Tx) error {
 			}
 		}
 		m.hub.holdNews() // what there is to hear so far is for the link before
-		err := g.Join(now, o.Group, group.Member{ID: o.ID, Run: o.Run, Name: o.Name, Keep: o.Keep}, &m.hub.eff)
+		err := g.Join(now, o.Group, group.Member{ID: o.ID, Run: o.Run, Name: o.Name, Key: o.Key, Keep: o.Keep}, &m.hub.eff)
 		if err != nil {
 			return err
 		}
@@ -69,6 +74,7 @@ func (m *Member) join(tx *engine.Tx) error {
 			c.notices.Hold(m.hub.tx, engine.Pending, notice{to: old, err: group.ErrTaken})
 		}
 		c.members[key] = m
+		m.hub.forgetAway(key)
 		return nil
 	})(tx)
 }
@@ -99,24 +105,36 @@ func (m *Member) Leave(ctx context.Context) error {
 }
 
 // Gone says that the connection is lost. It never blocks, and a second call does nothing.
-func (m *Member) Gone() {
-	_ = m.hub.SubmitReserved((*leaving)(m)) // an engine that has stopped has no members
+func (m *Member) Gone() { m.GoneBy(Right{}) }
+
+// GoneBy is Gone of a member that has joined by a right: its partitions wait for it only as
+// long as that holds.
+func (m *Member) GoneBy(r Right) {
+	if m.opts.Keep <= 0 {
+		r.Holds = nil // it is not worth while
+	}
+	if r.Holds != nil {
+		m.hub.anyAway.Store(true) // before it is posted: a review comes after it
+	}
+	_ = m.hub.SubmitReserved(&leaving{m, r}) // an engine that has stopped has no members
 }
 
 // leaving is the command of Gone.
-type leaving Member
+type leaving struct {
+	*Member
+	by Right
+}
 
 // Apply implements [engine.Command].
 func (l *leaving) Apply(tx *engine.Tx) {
-	m := (*Member)(l)
+	m := l.Member
 	m.ended = true
 	c, key := m.hub.groups, m.key()
 	if c == nil || c.members[key] != m {
 		return
 	}
 	delete(c.members, key)
-	c.m.Gone(tx.Now(), key.group, key.id)
-	tx.Schedule(c.unit)
+	m.hub.goneAway(key, m.opts.Run, l.by)
 }
 
 // Fail implements [engine.Command].

@@ -90,6 +90,13 @@ func (r *rig) do(fn func() error) error {
 	return err
 }
 
+func (r *rig) mustDo(fn func() error) {
+	r.t.Helper()
+	if err := r.do(fn); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 const window = 200 * time.Millisecond
 
 func TestMembersShareThePartitions(t *testing.T) {
@@ -523,5 +530,56 @@ func TestAMemberWhosePartitionsDoNotFitIsRefused(t *testing.T) {
 	})
 	if !errors.Is(err, engine.ErrTooLarge) {
 		t.Errorf("rewind: %v, want %v", err, engine.ErrTooLarge)
+	}
+}
+
+// What waits for a member that is away ends with the right by which it had joined.
+func TestMembersThatAreAwayAreReviewed(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 2})
+	join := func(id, life string) *Member {
+		m, err := run(r, func() (*Member, error) {
+			return r.h.Join(t.Context(), MemberOptions{Group: "g", ID: id, Run: life, Keep: time.Hour})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	review := func(want string) {
+		t.Helper()
+		r.mustDo(func() error { return r.h.ReviewMembers(t.Context()) })
+		info, err := run(r, func() (GroupInfo, error) { return r.h.Group(t.Context(), "g") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range info.Members {
+			got = append(got, m.ID)
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("members %q, want %q", s, want)
+		}
+	}
+	holds := true
+	right := Right{Holds: func() bool { return holds }}
+	a, b, c := join("a", "1"), join("b", "1"), join("c", "1")
+	r.pass(window)
+	a.GoneBy(right)
+	b.GoneBy(right)
+	c.GoneBy(Right{Holds: func() bool { return true }})
+	review("a b c")
+	join("b", "1")
+	holds = false
+	review("b c")
+	if n := len(r.h.groups.away); n != 1 {
+		t.Errorf("%d members are looked at, want the one that is away", n)
+	}
+	join("d", "1").GoneBy(Right{Ends: r.now.Add(-time.Hour)})
+	r.pass(time.Second)
+	review("b c")
+	r.mustDo(func() error { return r.h.ForgetGroup(t.Context(), "g") })
+	review("")
+	if n := len(r.h.groups.away); n != 0 {
+		t.Errorf("%d members are looked at, and there are none", n)
 	}
 }

@@ -22,6 +22,8 @@ var coordinationScenes = []attack{
 	{"24.06_consumer_groups", crowdedGroups},
 	{"24.13_group_pause", pausesOfAll},
 	{"24.13_group_restarts", restartsWithoutEnd},
+	{"24.09_invented_members", inventedMembers},
+	{"24.09_keep_after_revocation", keepAfterRevocation},
 }
 
 // wide is how many partitions the hubs of these scenes have.
@@ -130,7 +132,7 @@ func crowdedGroups(s *scene) {
 // pausesOfAll pauses and resumes all partitions of a group that has as many members.
 func pausesOfAll(s *scene) {
 	s.hub("paused", wide, 1, "")
-	const members, most = wide, 256
+	const members, most = wide / 4 * 3, 256 // as many as one key may have
 	for i := range members / most {
 		p := s.peer(root)
 		for k := range most {
@@ -158,5 +160,105 @@ func pausesOfAll(s *scene) {
 	s.Logf("%d requests about %d partitions and %d members took %v", requests, wide, members, took)
 	if took > 8*time.Second {
 		s.Errorf("%d requests took %v", requests, took)
+	}
+}
+
+// tenantKey is a key that may listen to one hub.
+func tenantKey(name string) access.Rule {
+	return access.Rule{Name: name, Rights: access.Listen, PrimaryKey: "the-long-key-of-" + name}
+}
+
+// tenants are the keys of a hub in its definition.
+func tenants(names ...string) string {
+	var rules []string
+	for _, name := range names {
+		rules = append(rules, fmt.Sprintf(`{"keyName": %q, "rights": ["Listen"], "primaryKey": %q}`, name, tenantKey(name).PrimaryKey))
+	}
+	return `"authorizationRules": [` + strings.Join(rules, ",") + `]`
+}
+
+// at returns a peer with a token for a hub or queue.
+func (s *scene) at(rule access.Rule, path string) *peer {
+	s.Helper()
+	p := s.outsider()
+	if err := p.putToken(rule, path, time.Now().Add(time.Hour), 2000); err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+// inventedMembers fills a consumer group with members that want to be kept for an hour, and
+// leaves. Others find places.
+func inventedMembers(s *scene) {
+	s.hub("crowd", 16, 1, ", "+tenants("evil", "good"))
+	const most = 200
+	var peers []*peer
+	joined, refusals := 0, 0
+	for i := range 1024 {
+		if i%most == 0 {
+			peers = append(peers, s.at(tenantKey("evil"), "crowd"))
+		}
+		_, err := peers[len(peers)-1].within(patience).attach(memberOf(uint32(i%most), "crowd", "g0", fmt.Sprint("invented ", i), time.Hour))
+		if err == nil {
+			joined++
+		} else {
+			refusals++
+		}
+	}
+	s.Logf("%d invented members have joined, %d were refused", joined, refusals)
+	if joined == 0 || refusals == 0 {
+		s.Error("some are to be accepted, and some to be refused")
+	}
+	join := func(id string) {
+		s.Helper()
+		if _, err := s.at(tenantKey("good"), "crowd").within(patience).attach(memberOf(0, "crowd", "g0", id, 0)); err != nil {
+			s.Errorf("%s cannot join: %v", id, err)
+		}
+	}
+	join("one while they are there")
+	for _, p := range peers {
+		_ = p.nc.Close()
+	}
+	join("one after they have left")
+	for i := range 300 { // with those before, more than a group has places
+		if _, err := s.at(tenantKey("good"), "crowd").within(patience).attach(memberOf(0, "crowd", "g0", fmt.Sprint("fleet ", i), 0)); err != nil {
+			s.Fatalf("member %d of a fleet cannot join: %v", i, err)
+		}
+	}
+}
+
+// keepAfterRevocation removes the key by which members had joined that are away, and that
+// want to be kept for an hour.
+func keepAfterRevocation(s *scene) {
+	s.hub("kept", 16, 1, ", "+tenants("evil", "good"))
+	for i := range 10 {
+		p := s.at(tenantKey("evil"), "kept")
+		if _, err := p.attach(memberOf(0, "kept", "g0", fmt.Sprint("evil ", i), time.Hour)); err != nil {
+			s.Fatal(err)
+		}
+		if i > 0 { // one is there still
+			_ = p.nc.Close()
+		}
+	}
+	good := s.at(tenantKey("good"), "kept")
+	if _, err := good.attach(memberOf(0, "kept", "g0", "good", time.Hour)); err != nil {
+		s.Fatal(err)
+	}
+	_ = good.nc.Close()
+	pause(s.ctx, time.Second)
+	s.define(http.MethodPatch, "/hubs/kept", "{"+tenants("good")+"}")
+	var text string
+	for range 50 {
+		_, text, _ = s.call(s.ctx, root, http.MethodGet, "/api/v1/hubs/kept/groups/g0", nil)
+		if !strings.Contains(text, "evil") {
+			break
+		}
+		pause(s.ctx, 100*time.Millisecond)
+	}
+	if strings.Contains(text, `"evil `) {
+		s.Errorf("members are kept whose key was removed: %.500s", text)
+	}
+	if !strings.Contains(text, `"good"`) {
+		s.Errorf("a member is not kept whose key is there: %.500s", text)
 	}
 }
