@@ -148,7 +148,8 @@ func (g *Group) SetCheckpoint(ctx context.Context, c Checkpoint) error {
 }
 
 // Rewind sets the checkpoint of a partition, or of all if it is "", so that its owner
-// reads on from a position. The owner keeps the partition, with a higher epoch.
+// reads on from a position. The owner keeps the partition, with a higher epoch. It needs
+// Manage, or Listen for partitions of members that have joined with the same client.
 func (g *Group) Rewind(ctx context.Context, partition string, to Position) error {
 	n, err := partitionOrAll(partition)
 	if err != nil {
@@ -173,7 +174,7 @@ func (g *Group) Rewind(ctx context.Context, partition string, to Position) error
 }
 
 // Pause takes a partition, or all if it is "", from its owner until a time. Zero ends a
-// pause.
+// pause. It needs Manage.
 func (g *Group) Pause(ctx context.Context, partition string, until time.Time) error {
 	n, err := partitionOrAll(partition)
 	if err != nil {

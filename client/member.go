@@ -228,8 +228,8 @@ func (m *Member) Release(ctx context.Context, partition string, epoch int64, coo
 	n, err := partitionNumber(partition)
 	if err == nil {
 		_, err = m.group.ask(ctx, names.GroupRelease, map[string]any{
-			names.GroupMember: m.options.ID, names.GroupPartition: n, names.GroupEpoch: epoch,
-			names.GroupCoolDown: coolDown.Milliseconds(),
+			names.GroupMember: m.options.ID, names.GroupRun: m.options.Run, // the connection may be another by now
+			names.GroupPartition: n, names.GroupEpoch: epoch, names.GroupCoolDown: coolDown.Milliseconds(),
 		})
 	}
 	return m.group.failure("release partition "+partition+" of", err)

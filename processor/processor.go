@@ -166,7 +166,8 @@ func (p *Processor) paused(partition string) bool {
 }
 
 // Rewind moves the position of a partition, backwards or forwards, for the whole fleet.
-// Its owner begins there at once. In store mode the partition must be this instance's own.
+// Its owner begins there at once. In store mode the partition must be this instance's own;
+// otherwise that of another instance needs a key with Manage.
 func (p *Processor) Rewind(ctx context.Context, partition string, to Position) error {
 	r := p.live.Load()
 	if r == nil {

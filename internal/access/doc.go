@@ -37,6 +37,6 @@
 // # Not here
 //
 // Files, sockets and clocks: the server reads and writes the bytes, and the time
-// is an argument. Which right an operation needs is known by the personality
-// that offers it.
+// is an argument. Which right an operation needs is in one table for all doors,
+// in operation.go; what else makes it one's own is known by who offers it.
 package access

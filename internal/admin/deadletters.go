@@ -5,7 +5,6 @@ package admin
 import (
 	"net/http"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -35,7 +34,7 @@ func (a *api) deadLetterRoutes() []route {
 		{"/topics/{topic}/deadletters", "Topic"},
 	} {
 		rs = append(rs, route{
-			method: http.MethodPost, path: at.path + "/redrive", id: "redrive" + at.noun + "DeadLetters", right: access.Manage,
+			method: http.MethodPost, path: at.path + "/redrive", id: "redrive" + at.noun + "DeadLetters",
 			summary: "Move dead letters back to their entity, or to another one. Each message is moved completely or stays.",
 			query:   deadLetterQuery,
 			body:    Redrive{}, result: broker.Redriven{}, handle: redrive,

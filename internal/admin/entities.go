@@ -80,7 +80,7 @@ func reply[D any](c *call, addr string, d D, made bool) (any, error) {
 func (a *api) pauseRoutes(path, noun string) []route {
 	return []route{
 		{
-			method: http.MethodPut, path: path + "/paused", id: "pause" + noun, right: access.Manage,
+			method: http.MethodPut, path: path + "/paused", id: "pause" + noun,
 			summary: "Suspend sending, receiving or both. Nothing is lost; consumers stay attached and get nothing.",
 			body:    broker.Pause{}, result: broker.Pause{},
 			handle: func(c *call) (any, error) {
@@ -92,7 +92,7 @@ func (a *api) pauseRoutes(path, noun string) []route {
 			},
 		},
 		{
-			method: http.MethodDelete, path: path + "/paused", id: "resume" + noun, right: access.Manage,
+			method: http.MethodDelete, path: path + "/paused", id: "resume" + noun,
 			summary: "Let everything go on.", result: broker.Pause{},
 			handle: func(c *call) (any, error) {
 				return broker.Pause{}, c.Broker.Pause(c.Context(), c.address(), broker.Pause{})
@@ -112,7 +112,7 @@ func (a *api) queueRoutes() []route {
 	}
 	return append([]route{
 		{
-			method: http.MethodGet, path: "/queues", id: "listQueues", right: access.Manage,
+			method: http.MethodGet, path: "/queues", id: "listQueues",
 			summary: "List queues by name.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
 				return page(c, func() (iter.Seq[entity.Queue], error) { return c.Broker.AllQueues(), nil }, func(q entity.Queue) string { return q.Name },
@@ -120,7 +120,7 @@ func (a *api) queueRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPost, path: "/queues", id: "createQueue", right: access.Manage, status: http.StatusCreated,
+			method: http.MethodPost, path: "/queues", id: "createQueue", status: http.StatusCreated,
 			summary: "Create a queue; 409 if there is one of that name.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var q entity.Queue
@@ -135,7 +135,7 @@ func (a *api) queueRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodGet, path: one, id: "getQueue", right: access.Manage,
+			method: http.MethodGet, path: one, id: "getQueue",
 			summary: "Show a queue with its counts by state and level.", result: item{},
 			handle: func(c *call) (any, error) {
 				q, err := c.Broker.Queue(c.PathValue("queue"))
@@ -143,7 +143,7 @@ func (a *api) queueRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPut, path: one, id: "putQueue", right: access.Manage,
+			method: http.MethodPut, path: one, id: "putQueue",
 			summary: "Create a queue or replace its definition. Properties that are left out are reset to their defaults; the policy is kept unless it is null.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var q entity.Queue
@@ -166,7 +166,7 @@ func (a *api) queueRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPatch, path: one, id: "patchQueue", right: access.Manage,
+			method: http.MethodPatch, path: one, id: "patchQueue",
 			summary: "Change properties of a queue; null resets a property to its default and removes the policy.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Queue(c.PathValue("queue"))
@@ -187,7 +187,7 @@ func (a *api) queueRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodDelete, path: one, id: "deleteQueue", right: access.Manage, status: http.StatusNoContent,
+			method: http.MethodDelete, path: one, id: "deleteQueue", status: http.StatusNoContent,
 			summary: "Delete a queue with all its messages.",
 			handle: func(c *call) (any, error) {
 				return nil, c.Broker.DeleteQueue(c.Context(), c.PathValue("queue"))

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -51,7 +50,7 @@ const (
 func (a *api) groupActions() []route {
 	action := func(verb, id, summary string, body any, do func(c *call, group string) error) route {
 		return route{
-			method: http.MethodPost, path: "/hubs/{hub}/groups/{group}/" + verb, id: id, right: access.Manage,
+			method: http.MethodPost, path: "/hubs/{hub}/groups/{group}/" + verb, id: id,
 			summary: summary, body: body, result: GroupEntity{},
 			handle: func(c *call) (any, error) {
 				hub := c.PathValue("hub")

@@ -162,7 +162,7 @@ func TestRewindReleasePauseResume(t *testing.T) {
 	})
 	for _, g := range a.Grants {
 		if !g.RevokeBy.IsZero() {
-			if err := r.b.ReleaseGroup(t.Context(), "h/ConsumerGroups/g", "m", g.Partition, g.Epoch, 0); err != nil {
+			if err := r.b.ReleaseGroup(t.Context(), "h/ConsumerGroups/g", broker.MemberRun{ID: "m"}, g.Partition, g.Epoch, 0); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -45,7 +44,7 @@ func (a *api) hubRoutes() []route {
 	const one = "/hubs/{hub}"
 	return []route{
 		{
-			method: http.MethodGet, path: "/hubs", id: "listHubs", right: access.Manage,
+			method: http.MethodGet, path: "/hubs", id: "listHubs",
 			summary: "List event hubs by name. Their partitions are left out.", query: listQuery, result: list[HubEntity]{},
 			handle: func(c *call) (any, error) {
 				return page(c, func() (iter.Seq[entity.Hub], error) { return listed(c.Broker.Hubs(), nil) }, func(h entity.Hub) string { return h.Name },
@@ -57,7 +56,7 @@ func (a *api) hubRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPost, path: "/hubs", id: "createHub", right: access.Manage, status: http.StatusCreated,
+			method: http.MethodPost, path: "/hubs", id: "createHub", status: http.StatusCreated,
 			summary: "Create an event hub with its consumer groups; 409 if something has that name.", body: entity.Hub{}, result: HubEntity{},
 			handle: func(c *call) (any, error) {
 				var h entity.Hub
@@ -69,7 +68,7 @@ func (a *api) hubRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodGet, path: one, id: "getHub", right: access.Manage,
+			method: http.MethodGet, path: one, id: "getHub",
 			summary: "Show an event hub with its partitions, their readers, and how far consumer groups are behind.", result: HubEntity{},
 			handle: func(c *call) (any, error) {
 				h, err := c.Broker.Hub(c.PathValue("hub"))
@@ -77,12 +76,12 @@ func (a *api) hubRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPut, path: one, id: "putHub", right: access.Manage,
+			method: http.MethodPut, path: one, id: "putHub",
 			summary: "Create an event hub or replace its definition. Properties that are left out are reset to their defaults; partitions and consumer groups are kept. Partitions can be added, never removed.",
 			body:    entity.Hub{}, result: HubEntity{}, handle: putHub,
 		},
 		{
-			method: http.MethodPatch, path: one, id: "patchHub", right: access.Manage,
+			method: http.MethodPatch, path: one, id: "patchHub",
 			summary: "Change properties of an event hub, at once; null resets a property to its default.", body: entity.Hub{}, result: HubEntity{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Hub(c.PathValue("hub"))
@@ -101,14 +100,14 @@ func (a *api) hubRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodDelete, path: one, id: "deleteHub", right: access.Manage, status: http.StatusNoContent,
+			method: http.MethodDelete, path: one, id: "deleteHub", status: http.StatusNoContent,
 			summary: "Delete an event hub with all its events.",
 			handle: func(c *call) (any, error) {
 				return nil, c.Broker.DeleteHub(c.Context(), c.PathValue("hub"))
 			},
 		},
 		{
-			method: http.MethodGet, path: one + "/partitions/{partition}", id: "getPartition", right: access.Manage,
+			method: http.MethodGet, path: one + "/partitions/{partition}", id: "getPartition",
 			summary: "Show a partition of an event hub with its readers.", result: broker.PartitionRuntime{},
 			handle: func(c *call) (any, error) {
 				rt, err := c.Broker.HubRuntime(c.Context(), c.PathValue("hub"))
@@ -162,7 +161,7 @@ func (a *api) groupRoutes() []route {
 	}
 	return []route{
 		{
-			method: http.MethodGet, path: all, id: "listGroups", right: access.Manage,
+			method: http.MethodGet, path: all, id: "listGroups",
 			summary: "List the consumer groups of an event hub by name, and how far they are behind.", query: listQuery, result: list[GroupEntity]{},
 			handle: func(c *call) (any, error) {
 				var rt broker.HubRuntime
@@ -179,7 +178,7 @@ func (a *api) groupRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPost, path: all, id: "createGroup", right: access.Manage, status: http.StatusCreated,
+			method: http.MethodPost, path: all, id: "createGroup", status: http.StatusCreated,
 			summary: "Add a consumer group; 409 if there is one of that name.", body: entity.ConsumerGroup{}, result: GroupEntity{},
 			handle: func(c *call) (any, error) {
 				var g entity.ConsumerGroup
@@ -191,7 +190,7 @@ func (a *api) groupRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodGet, path: one, id: "getGroup", right: access.Manage,
+			method: http.MethodGet, path: one, id: "getGroup",
 			summary: "Show a consumer group: how far it is behind, its members, their partitions and checkpoints, and the last changes of owners.", result: GroupEntity{},
 			handle: func(c *call) (any, error) {
 				g, err := c.Broker.ConsumerGroup(c.PathValue("hub"), c.PathValue("group"))
@@ -202,7 +201,7 @@ func (a *api) groupRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPut, path: one, id: "putGroup", right: access.Manage,
+			method: http.MethodPut, path: one, id: "putGroup",
 			summary: "Create a consumer group or replace its definition.", body: entity.ConsumerGroup{}, result: GroupEntity{},
 			handle: func(c *call) (any, error) {
 				hub := c.PathValue("hub")
@@ -227,7 +226,7 @@ func (a *api) groupRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodDelete, path: one, id: "deleteGroup", right: access.Manage, status: http.StatusNoContent,
+			method: http.MethodDelete, path: one, id: "deleteGroup", status: http.StatusNoContent,
 			summary: "Delete a consumer group. Every event hub keeps its $Default.",
 			handle: func(c *call) (any, error) {
 				return nil, c.Broker.DeleteConsumerGroup(c.Context(), c.PathValue("hub"), c.PathValue("group"))

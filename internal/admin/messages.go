@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/cost"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/admin/rest"
@@ -109,7 +108,7 @@ func (a *api) messageRoutes() []route {
 		{"/topics/{topic}/messages", "sendToTopic", "topic"},
 	} {
 		rs = append(rs, route{
-			method: http.MethodPost, path: to.path, id: to.id, right: access.Send, status: http.StatusCreated,
+			method: http.MethodPost, path: to.path, id: to.id, status: http.StatusCreated,
 			summary: "Send a message, or a list of them as a whole, to a " + to.what + ".",
 			body:    Batch{}, result: Sent{}, handle: send,
 		})
@@ -120,18 +119,18 @@ func (a *api) messageRoutes() []route {
 func (a *api) boxRoutes(at box) []route {
 	return []route{
 		{
-			method: http.MethodGet, path: at.path, id: "peek" + at.noun + "s", right: access.Listen,
+			method: http.MethodGet, path: at.path, id: "peek" + at.noun + "s",
 			summary: "Peek messages in order of sequence number, in any state. Long bodies are truncated.",
 			query:   slices.Concat(peekQuery, at.query), result: Messages{},
 			handle: func(c *call) (any, error) { return peek(c, at.address(c)) },
 		},
 		{
-			method: http.MethodGet, path: at.path + "/{seq}", id: "get" + at.noun, right: access.Listen,
+			method: http.MethodGet, path: at.path + "/{seq}", id: "get" + at.noun,
 			summary: "Show one message with all of its body.", query: at.query, result: Message{},
 			handle: func(c *call) (any, error) { return showOne(c, at.address(c)) },
 		},
 		{
-			method: http.MethodDelete, path: at.path + "/{seq}", id: "delete" + at.noun, right: access.Listen, status: http.StatusNoContent,
+			method: http.MethodDelete, path: at.path + "/{seq}", id: "delete" + at.noun, status: http.StatusNoContent,
 			summary: "Remove one message that is not locked.", query: at.query,
 			handle: func(c *call) (any, error) {
 				seq, err := c.seq()
@@ -142,7 +141,7 @@ func (a *api) boxRoutes(at box) []route {
 			},
 		},
 		{
-			method: http.MethodDelete, path: at.path, id: "purge" + at.noun + "s", right: access.Listen,
+			method: http.MethodDelete, path: at.path, id: "purge" + at.noun + "s",
 			summary: "Remove messages that are not locked; all of them by default.", query: slices.Concat(purgeQuery, at.query), result: Removed{},
 			handle: func(c *call) (any, error) { return purge(c, at.address(c)) },
 		},

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
@@ -53,11 +52,11 @@ func (a *api) namespaceRoutes() []route {
 			handle: func(c *call) (any, error) { return json.RawMessage(c.document), nil },
 		},
 		{
-			method: http.MethodGet, path: "/namespace", id: "getNamespace", right: access.Manage,
+			method: http.MethodGet, path: "/namespace", id: "getNamespace",
 			summary: "Show the broker as a whole.", result: Namespace{}, handle: namespace,
 		},
 		{
-			method: http.MethodGet, path: "/connections", id: "listConnections", right: access.Manage,
+			method: http.MethodGet, path: "/connections", id: "listConnections",
 			summary: "List AMQP connections with their links, the longest connected first.", query: pageQuery, result: Connections{},
 			handle: listConnections,
 		},

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -34,12 +33,12 @@ func (a *api) policyRoutes() []route {
 	const one = "/policies/{queue}"
 	return []route{
 		{
-			method: http.MethodGet, path: one, id: "getPolicy", right: access.Manage,
+			method: http.MethodGet, path: one, id: "getPolicy",
 			summary: "Show the policy of a queue or subscription and what follows from it.", result: broker.PolicyState{},
 			handle: func(c *call) (any, error) { return c.Broker.Policy(c.address()) },
 		},
 		{
-			method: http.MethodPut, path: one, id: "setPolicy", right: access.Manage,
+			method: http.MethodPut, path: one, id: "setPolicy",
 			summary: "Change the policy. What waits is classified anew, each message keeping its age.",
 			body:    json.RawMessage(nil), result: broker.PolicyState{},
 			handle: func(c *call) (any, error) {
@@ -51,12 +50,12 @@ func (a *api) policyRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodDelete, path: one, id: "deletePolicy", right: access.Manage,
+			method: http.MethodDelete, path: one, id: "deletePolicy",
 			summary: "Take the policy away: messages have the priority that they ask for.", result: broker.PolicyState{},
 			handle: func(c *call) (any, error) { return c.Broker.SetPolicy(c.Context(), c.address(), nil) },
 		},
 		{
-			method: http.MethodPost, path: one + "/dry-run", id: "tryPolicy", right: access.Manage,
+			method: http.MethodPost, path: one + "/dry-run", id: "tryPolicy",
 			summary: "Say what a policy would make of the messages now waiting, and change nothing.",
 			body:    json.RawMessage(nil), result: broker.DryRun{},
 			handle: func(c *call) (any, error) {
@@ -68,17 +67,17 @@ func (a *api) policyRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodGet, path: "/objectives", id: "listObjectives", right: access.Listen,
+			method: http.MethodGet, path: "/objectives", id: "listObjectives",
 			summary: "Show what was measured of every queue and subscription, class by class.", query: listQuery, result: list[broker.Objectives]{},
 			handle: listObjectives,
 		},
 		{
-			method: http.MethodGet, path: "/objectives/{queue}", id: "getObjectives", right: access.Listen,
+			method: http.MethodGet, path: "/objectives/{queue}", id: "getObjectives",
 			summary: "Show what was measured of a queue or subscription, class by class.", result: broker.Objectives{},
 			handle: func(c *call) (any, error) { return c.objectives(c.address()) },
 		},
 		{
-			method: http.MethodGet, path: "/demand/{queue}", id: "getDemand", right: access.Listen,
+			method: http.MethodGet, path: "/demand/{queue}", id: "getDemand",
 			summary: "Say how many workers the objectives need now. KEDA's metrics-api scaler reads it at valueLocation value.",
 			query:   demandQuery, result: broker.Demand{}, handle: demand,
 		},
@@ -142,7 +141,7 @@ func demand(c *call) (any, error) {
 
 func explainRoute(path, noun string) route {
 	return route{
-		method: http.MethodGet, path: path, id: "explain" + noun + "Message", right: access.Manage,
+		method: http.MethodGet, path: path, id: "explain" + noun + "Message",
 		summary: "Explain a message's position, what is ahead of it, what blocks it, and when to expect delivery.",
 		result:  Explained{},
 		handle: func(c *call) (any, error) {

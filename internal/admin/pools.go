@@ -6,7 +6,6 @@ import (
 	"iter"
 	"net/http"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -27,7 +26,7 @@ func (a *api) poolRoutes() []route {
 	const one = "/pools/{pool}"
 	order := func(verb, id, summary string, do func(c *call, name, source string) ([]broker.Pool, error)) route {
 		return route{
-			method: http.MethodPost, path: one + "/" + verb, id: id, right: access.Manage,
+			method: http.MethodPost, path: one + "/" + verb, id: id,
 			summary: summary, query: poolQuery, result: list[broker.Pool]{},
 			handle: func(c *call) (any, error) {
 				l := listing[broker.Pool, broker.Pool]{c: c, field: "items", view: func(p broker.Pool) (broker.Pool, error) { return p, nil }}
@@ -47,7 +46,7 @@ func (a *api) poolRoutes() []route {
 	resize.body = PoolSize{}
 	return []route{
 		{
-			method: http.MethodGet, path: "/pools", id: "listPools", right: access.Listen,
+			method: http.MethodGet, path: "/pools", id: "listPools",
 			summary: "List the worker pools that have announced themselves, with their processes.", query: listQuery, result: list[broker.Pool]{},
 			handle: func(c *call) (any, error) {
 				return page(c, func() (iter.Seq[broker.Pool], error) { return listed(c.Broker.Pools(), nil) }, func(p broker.Pool) string { return p.Name },

@@ -176,3 +176,26 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 		t.Errorf("the log says:\n%s", text)
 	}
 }
+
+// Every route is in the table of rights, and every row of it has a route.
+func TestRoutesAreInTheTableOfRights(t *testing.T) {
+	left := map[string]bool{}
+	for _, o := range access.Operations() {
+		for _, id := range o.HTTP {
+			left[id] = true
+		}
+	}
+	a := newAPI(Parts{}, time.Time{})
+	for _, id := range []string{"atom", "restSend", "restReceive"} {
+		delete(left, id)
+	}
+	for _, rt := range a.routes {
+		if !left[rt.id] {
+			t.Errorf("%s %s (%s) is not in the table of rights", rt.method, rt.path, rt.id)
+		}
+		delete(left, rt.id)
+	}
+	for id := range left {
+		t.Errorf("the table of rights has %s, which is no route", id)
+	}
+}

@@ -35,7 +35,7 @@ type route struct {
 	path    string // below apiRoot, in the syntax of http.ServeMux
 	id      string // of the operation; it never changes
 	summary string
-	right   access.Rights // zero is open to all
+	right   access.Rights // by the table of package access; zero is open to all
 	query   []parameter
 	body    any // a value of the type that is sent; nil without a body
 	result  any // a value of the type that is answered; nil without a body
@@ -93,6 +93,9 @@ func (a *api) table() []route {
 	rs = append(rs, a.deadLetterRoutes()...)
 	rs = append(rs, a.policyRoutes()...)
 	rs = append(rs, a.poolRoutes()...)
+	for i := range rs {
+		rs[i].right = access.OfRoute(rs[i].id)
+	}
 	return rs
 }
 

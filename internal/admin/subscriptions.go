@@ -6,7 +6,6 @@ import (
 	"iter"
 	"net/http"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 )
@@ -26,7 +25,7 @@ func (a *api) subscriptionRoutes() []route {
 	}
 	return append([]route{
 		{
-			method: http.MethodGet, path: all, id: "listSubscriptions", right: access.Manage,
+			method: http.MethodGet, path: all, id: "listSubscriptions",
 			summary: "List the subscriptions of a topic by name, with their rules.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
 				subs := func() (iter.Seq[entity.Subscription], error) {
@@ -37,7 +36,7 @@ func (a *api) subscriptionRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPost, path: all, id: "createSubscription", right: access.Manage, status: http.StatusCreated,
+			method: http.MethodPost, path: all, id: "createSubscription", status: http.StatusCreated,
 			summary: "Create a subscription with its rules; without rules it gets one that matches everything.", body: entity.Subscription{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var s entity.Subscription
@@ -52,7 +51,7 @@ func (a *api) subscriptionRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodGet, path: one, id: "getSubscription", right: access.Manage,
+			method: http.MethodGet, path: one, id: "getSubscription",
 			summary: "Show a subscription with its rules and its counts by state and level.", result: item{},
 			handle: func(c *call) (any, error) {
 				s, err := c.Broker.Subscription(c.PathValue("topic"), c.PathValue("subscription"))
@@ -60,12 +59,12 @@ func (a *api) subscriptionRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPut, path: one, id: "putSubscription", right: access.Manage,
+			method: http.MethodPut, path: one, id: "putSubscription",
 			summary: "Create a subscription or replace its definition. Properties that are left out are reset to their defaults; rules are kept, and the policy unless it is null.", body: entity.Subscription{}, result: item{},
 			handle: putSubscription,
 		},
 		{
-			method: http.MethodPatch, path: one, id: "patchSubscription", right: access.Manage,
+			method: http.MethodPatch, path: one, id: "patchSubscription",
 			summary: "Change properties of a subscription; null resets a property to its default and removes the policy.", body: entity.Subscription{}, result: item{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Subscription(c.PathValue("topic"), c.PathValue("subscription"))
@@ -86,7 +85,7 @@ func (a *api) subscriptionRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodDelete, path: one, id: "deleteSubscription", right: access.Manage, status: http.StatusNoContent,
+			method: http.MethodDelete, path: one, id: "deleteSubscription", status: http.StatusNoContent,
 			summary: "Delete a subscription with all its messages.",
 			handle: func(c *call) (any, error) {
 				return nil, c.Broker.DeleteSubscription(c.Context(), c.PathValue("topic"), c.PathValue("subscription"))
@@ -125,7 +124,7 @@ func (a *api) ruleRoutes() []route {
 	in := func(c *call) (topic, sub string) { return c.PathValue("topic"), c.PathValue("subscription") }
 	return []route{
 		{
-			method: http.MethodGet, path: all, id: "listRules", right: access.Manage,
+			method: http.MethodGet, path: all, id: "listRules",
 			summary: "List the rules of a subscription by name.", query: listQuery, result: list[entity.Rule]{},
 			handle: func(c *call) (any, error) {
 				topic, sub := in(c)
@@ -135,7 +134,7 @@ func (a *api) ruleRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPost, path: all, id: "createRule", right: access.Manage, status: http.StatusCreated,
+			method: http.MethodPost, path: all, id: "createRule", status: http.StatusCreated,
 			summary: "Add a rule, effective for the next message; 409 if there is one of that name.", body: entity.Rule{}, result: entity.Rule{},
 			handle: func(c *call) (any, error) {
 				var r entity.Rule
@@ -147,7 +146,7 @@ func (a *api) ruleRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodGet, path: one, id: "getRule", right: access.Manage,
+			method: http.MethodGet, path: one, id: "getRule",
 			summary: "Show a rule.", result: entity.Rule{},
 			handle: func(c *call) (any, error) {
 				topic, sub := in(c)
@@ -155,7 +154,7 @@ func (a *api) ruleRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPut, path: one, id: "putRule", right: access.Manage,
+			method: http.MethodPut, path: one, id: "putRule",
 			summary: "Add a rule, or replace it.", body: entity.Rule{}, result: entity.Rule{},
 			handle: func(c *call) (any, error) {
 				var r entity.Rule
@@ -176,7 +175,7 @@ func (a *api) ruleRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodDelete, path: one, id: "deleteRule", right: access.Manage, status: http.StatusNoContent,
+			method: http.MethodDelete, path: one, id: "deleteRule", status: http.StatusNoContent,
 			summary: "Remove a rule.",
 			handle: func(c *call) (any, error) {
 				topic, sub := in(c)

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net/http"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -25,7 +24,7 @@ func (a *api) topicRoutes() []route {
 	}
 	return append([]route{
 		{
-			method: http.MethodGet, path: "/topics", id: "listTopics", right: access.Manage,
+			method: http.MethodGet, path: "/topics", id: "listTopics",
 			summary: "List topics by name.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
 				return page(c, func() (iter.Seq[entity.Topic], error) { return c.Broker.AllTopics(), nil }, func(t entity.Topic) string { return t.Name },
@@ -33,7 +32,7 @@ func (a *api) topicRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPost, path: "/topics", id: "createTopic", right: access.Manage, status: http.StatusCreated,
+			method: http.MethodPost, path: "/topics", id: "createTopic", status: http.StatusCreated,
 			summary: "Create a topic; 409 if there is one of that name.", body: entity.Topic{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var t entity.Topic
@@ -45,7 +44,7 @@ func (a *api) topicRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodGet, path: one, id: "getTopic", right: access.Manage,
+			method: http.MethodGet, path: one, id: "getTopic",
 			summary: "Show a topic. Its counts are the scheduled messages of the topic itself.", result: item{},
 			handle: func(c *call) (any, error) {
 				t, err := c.Broker.Topic(c.PathValue("topic"))
@@ -53,7 +52,7 @@ func (a *api) topicRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPut, path: one, id: "putTopic", right: access.Manage,
+			method: http.MethodPut, path: one, id: "putTopic",
 			summary: "Create a topic or replace its definition. Properties that are left out are reset to their defaults.", body: entity.Topic{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var t entity.Topic
@@ -73,7 +72,7 @@ func (a *api) topicRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodPatch, path: one, id: "patchTopic", right: access.Manage,
+			method: http.MethodPatch, path: one, id: "patchTopic",
 			summary: "Change properties of a topic; null resets a property to its default.", body: entity.Topic{}, result: item{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Topic(c.PathValue("topic"))
@@ -91,14 +90,14 @@ func (a *api) topicRoutes() []route {
 			},
 		},
 		{
-			method: http.MethodDelete, path: one, id: "deleteTopic", right: access.Manage, status: http.StatusNoContent,
+			method: http.MethodDelete, path: one, id: "deleteTopic", status: http.StatusNoContent,
 			summary: "Delete a topic with its subscriptions and all their messages.",
 			handle: func(c *call) (any, error) {
 				return nil, c.Broker.DeleteTopic(c.Context(), c.PathValue("topic"))
 			},
 		},
 		{
-			method: http.MethodPost, path: one + "/try", id: "tryTopic", right: access.Manage,
+			method: http.MethodPost, path: one + "/try", id: "tryTopic",
 			summary: "Say which subscriptions would take a message, by which rule and why, without sending it.",
 			body:    Outgoing{}, result: Trials{}, handle: tryTopic,
 		},

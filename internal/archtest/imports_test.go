@@ -72,7 +72,7 @@ var pkgRules = map[string]pkgRule{
 	"objective": {never: pure},
 
 	// The broker.
-	"access":           {may: []string{"entity", "limits", "sas"}},
+	"access":           {may: []string{"amqp/names", "entity", "limits", "sas"}},
 	"engine":           {may: []string{"engine/retention", "machine", "journal", "clock", "notify"}, never: []string{"net", "os"}},
 	"engine/retention": {may: []string{"machine", "journal"}, never: pure},
 	"queueserver":      {may: []string{"queueserver/*", "engine", "machine", "queue", "stream", "objective", "message", "journal", "clock", "budget", "invariant", "notify"}, never: []string{"net", "os"}},

@@ -85,6 +85,7 @@ type Call struct {
 	cancel  context.CancelCauseFunc
 	request *request
 	op      Operation
+	needs   access.Rights // the right that the request needs
 	run     Run
 	reply   reply
 	node    string // the management node of entity
@@ -222,7 +223,7 @@ func (p *requestPool) admit(k *Call) error {
 	if !ok {
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known here.", name)
 	}
-	k.op, k.account = op, p.account()
+	k.op, k.needs, k.account = op, op.Needs, p.account()
 	k.body, _ = k.request.message.Value()
 	if k.entity == "" && op.Entity != nil {
 		if err := k.aim(op.Entity(k)); err != nil {
@@ -268,7 +269,7 @@ func (k *Call) aim(addr string) error {
 		return nil
 	}
 	k.node = k.entity + wire.ManagementSuffix
-	if err := k.c.grants.require(k.op.Needs, k.node); err != nil {
+	if err := k.c.grants.require(k.needs, k.node); err != nil {
 		return err
 	}
 	var err error
@@ -281,7 +282,14 @@ func (k *Call) check() error {
 	if err := k.isStill(); err != nil {
 		return err
 	}
-	return k.c.grants.require(k.op.Needs, k.node)
+	return k.c.grants.require(k.needs, k.node)
+}
+
+// Require asks for one more right to the entity, in the connection's context: what the
+// request is about decides. It is asked for again when rights change.
+func (k *Call) Require(want access.Rights) error {
+	k.needs |= want
+	return k.c.grants.require(k.needs, k.node)
 }
 
 // isStill reports that the entity is another than when the link was attached, or the

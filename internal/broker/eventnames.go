@@ -40,6 +40,8 @@ type (
 	GroupInfo = streamserver.GroupInfo
 	// Assignment is everything that a member has.
 	Assignment = group.Assignment
+	// Grant is a partition that a member has.
+	Grant = group.Grant
 	// Progress is how far a member is in a partition.
 	Progress = group.Progress
 	// Checkpoint says how far a partition is handled.

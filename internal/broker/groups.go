@@ -95,13 +95,16 @@ func (b *Broker) LeaveGroup(ctx context.Context, addr, member, run string) error
 	return catalog.Translate(h.on.Leave(ctx, g, member, run))
 }
 
+// MemberRun names a member and, if it is not empty, the run that it must have.
+type MemberRun struct{ ID, Run string }
+
 // ReleaseGroup gives up a partition of a member after that has stopped to handle it.
-func (b *Broker) ReleaseGroup(ctx context.Context, addr, member string, partition int, epoch int64, coolDown time.Duration) error {
+func (b *Broker) ReleaseGroup(ctx context.Context, addr string, m MemberRun, partition int, epoch int64, coolDown time.Duration) error {
 	h, g, err := b.groupOf(addr)
 	if err != nil {
 		return err
 	}
-	return catalog.Translate(h.on.Release(ctx, g, member, partition, epoch, coolDown))
+	return catalog.Translate(h.on.Release(ctx, g, m.ID, m.Run, partition, epoch, coolDown))
 }
 
 // CheckpointGroup stores how far partitions are handled. The errors are those of the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -20,8 +21,9 @@ import (
 	"github.com/triagemq/triagemq/internal/stream"
 )
 
-// groupOperation is an operation about a consumer group: begin reads the request, and
-// returns what to run.
+// groupOperation is an operation about a consumer group: begin reads the request, asks for
+// the right to do it for others if it is not about what is the sender's own, and returns
+// what to run.
 type groupOperation struct {
 	begin func(c *links, g *groupCall) (azure.Run, error)
 	large bool // the reply lists partitions
@@ -44,9 +46,10 @@ var groupOperations = map[string]groupOperation{
 
 // operation returns how requests for it are served. At the node of the namespace they name
 // the hub, as READ does; the right to the group is enough.
-func (o groupOperation) operation(c *links) azure.Operation {
+func (o groupOperation) operation(c *links, name string) azure.Operation {
+	needs, own := access.OfRequest(name)
 	return azure.Operation{
-		Needs:      access.Listen,
+		Needs:      own,
 		LargeReply: o.large,
 		Entity: func(k *azure.Call) string {
 			hub, group := k.Property(names.ReadName), k.Text(names.GroupName)
@@ -60,6 +63,7 @@ func (o groupOperation) operation(c *links) azure.Operation {
 			if err != nil {
 				return nil, err
 			}
+			g.others = needs
 			run, err := o.begin(c, g)
 			if err != nil {
 				return nil, err
@@ -77,6 +81,8 @@ type groupCall struct {
 	*azure.Call
 	path       string // of the group
 	partitions int    // of the hub
+	// others is the right that it needs to do it for others.
+	others access.Rights
 }
 
 // groupCall finds the group that a request is about. The one in its body must not lead
@@ -115,6 +121,21 @@ func (c *links) member(g *groupCall) (*member, error) {
 		return nil, fmt.Errorf("%w: %q has not joined on this connection", broker.ErrUnknownMember, shorten(id))
 	}
 	return m, nil
+}
+
+// owns reports whether members that have joined on this connection have all of some
+// partitions, as far as they were told.
+func (c *links) owns(path string, partitions []int) bool {
+	left := make(map[int]bool, len(partitions))
+	for _, p := range partitions {
+		left[p] = true
+	}
+	for key, m := range c.members {
+		if key.path == path {
+			m.eachOwned(func(p int) { delete(left, p) })
+		}
+	}
+	return len(left) == 0
 }
 
 func (c *links) beginReport(g *groupCall) (azure.Run, error) {
@@ -177,8 +198,16 @@ func (c *links) beginRelease(g *groupCall) (azure.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	run := "" // that of the member is not asked for
+	if _, err := c.member(g); err != nil {
+		if text := g.Text(names.GroupRun); text != nil && *text != "" {
+			run = strings.Clone(*text) // its connection may be another by now
+		} else if err := g.Require(g.others); err != nil {
+			return nil, err
+		}
+	}
 	return func(ctx context.Context) (codec.Value, error) {
-		return codec.Value{}, c.broker.ReleaseGroup(ctx, g.path, id, p, epoch, coolDown)
+		return codec.Value{}, c.broker.ReleaseGroup(ctx, g.path, broker.MemberRun{ID: id, Run: run}, p, epoch, coolDown)
 	}, nil
 }
 
@@ -245,6 +274,11 @@ func (c *links) beginRewind(g *groupCall) (azure.Run, error) {
 	to, err := g.position()
 	if err != nil {
 		return nil, err
+	}
+	if !c.owns(g.path, at) {
+		if err := g.Require(g.others); err != nil {
+			return nil, err
+		}
 	}
 	return func(ctx context.Context) (codec.Value, error) {
 		before, err := c.broker.RewindGroup(ctx, g.path, at, to)

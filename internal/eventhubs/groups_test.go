@@ -37,7 +37,7 @@ func (r *rpc) ask(operation string, body map[string]any, status int32) map[strin
 }
 
 func TestOddRequestsAboutGroupsAreRefused(t *testing.T) {
-	p := start(t).login(t, listenRule)
+	p := start(t).login(t, rootRule)
 	ints, longs := func(n ...int32) []int32 { return n }, func(n ...int64) []int64 { return n }
 	many := make([]int32, 2000)
 	long := strings.Repeat("x", 257)

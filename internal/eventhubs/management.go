@@ -14,14 +14,12 @@ import (
 	"github.com/triagemq/triagemq/internal/azure/wire"
 )
 
-// anyRight is what a grant of any kind has: senders ask for the partitions too.
-const anyRight access.Rights = 0
-
 // readOperation tells about a hub or a partition. At the node of the namespace the request
 // names the hub; the Go SDK sends no body.
 func (c *links) readOperation() azure.Operation {
+	needs, _ := access.OfRequest(names.Read)
 	return azure.Operation{
-		Needs:   anyRight,
+		Needs:   needs, // any right: senders ask for the partitions, too
 		AnyBody: true,
 		Entity:  func(k *azure.Call) string { return k.Property(names.ReadName) },
 		Begin:   c.beginRead,

@@ -49,6 +49,7 @@ type member struct {
 
 	mu     sync.Mutex
 	newest *broker.Assignment // not sent yet; nil for none; guarded by mu
+	owned  []broker.Grant     // what it has now; guarded by mu
 	posted bool               // send is on its way; guarded by mu
 }
 
@@ -166,10 +167,19 @@ func (m *member) opened(joined *broker.GroupMember, err error) {
 func (m *member) changed(a broker.Assignment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.newest = &a
+	m.newest, m.owned = &a, a.Grants
 	if !m.posted {
 		m.posted = true
 		m.c.Do(m.send)
+	}
+}
+
+// eachOwned calls fn for the partitions that the member has.
+func (m *member) eachOwned(fn func(partition int)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, g := range m.owned {
+		fn(g.Partition)
 	}
 }
 

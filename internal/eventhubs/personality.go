@@ -76,7 +76,7 @@ func (c *links) Operation(name string) (azure.Operation, bool) {
 		return c.readOperation(), true
 	}
 	o, ok := groupOperations[name]
-	return o.operation(c), ok
+	return o.operation(c, name), ok
 }
 
 // Stop has nothing to do: the goroutines of receivers and members end with the context of the

@@ -90,7 +90,7 @@ func (m Manual) Leave(grp, member string, done func(error)) error {
 
 // Release is [Hub.Release].
 func (m Manual) Release(grp, member string, partition int, epoch int64, coolDown time.Duration, done func(error)) error {
-	return m.h.post(m.h.release(grp, member, partition, epoch, coolDown), done)
+	return m.h.post(m.h.release(grp, member, "", partition, epoch, coolDown), done)
 }
 
 // Checkpoint is [Hub.Checkpoint].

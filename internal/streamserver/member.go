@@ -181,13 +181,16 @@ func (h *Hub) leave(grp, member string) func(*engine.Tx) error {
 }
 
 // Release gives up a partition after its owner has stopped to handle it. The owner does not
-// get it back for the cool-down.
-func (h *Hub) Release(ctx context.Context, grp, member string, partition int, epoch int64, coolDown time.Duration) error {
-	return h.do(ctx, h.release(grp, member, partition, epoch, coolDown))
+// get it back for the cool-down. A run that is not empty must be that of the member.
+func (h *Hub) Release(ctx context.Context, grp, member, life string, partition int, epoch int64, coolDown time.Duration) error {
+	return h.do(ctx, h.release(grp, member, life, partition, epoch, coolDown))
 }
 
-func (h *Hub) release(grp, member string, partition int, epoch int64, coolDown time.Duration) func(*engine.Tx) error {
+func (h *Hub) release(grp, member, life string, partition int, epoch int64, coolDown time.Duration) func(*engine.Tx) error {
 	return h.settles(func(g *group.Groups, now time.Time) error {
+		if life != "" && g.Run(grp, member) != life {
+			return group.ErrUnknownMember
+		}
 		return g.Release(now, grp, member, partition, epoch, coolDown, &h.eff)
 	})
 }

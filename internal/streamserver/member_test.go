@@ -80,7 +80,7 @@ func (r *rig) checkpoint(n int, epoch int64, seq stream.SeqNo) error {
 
 func (r *rig) release(x *heard, n int, epoch int64) error {
 	r.t.Helper()
-	return r.do(func() error { return r.h.Release(r.t.Context(), "g", x.opts.ID, n, epoch, 0) })
+	return r.do(func() error { return r.h.Release(r.t.Context(), "g", x.opts.ID, x.opts.Run, n, epoch, 0) })
 }
 
 // do is run for what returns nothing but an error.

@@ -181,7 +181,7 @@ func tenants(names ...string) string {
 func (s *scene) at(rule access.Rule, path string) *peer {
 	s.Helper()
 	p := s.outsider()
-	if err := p.putToken(rule, path, time.Now().Add(time.Hour), 2000); err != nil {
+	if err := p.putToken(rule, path, time.Now().Add(time.Hour), 900); err != nil {
 		s.Fatal(err)
 	}
 	return p

@@ -89,7 +89,7 @@ func (c *call) serve() (status int, err error) {
 	if err := c.absent(); err != nil {
 		return 0, err
 	}
-	if err := caller.Require(c.grant, access.Manage, entity.Key(c.target.path())); err != nil {
+	if err := caller.Require(c.grant, access.OfRoute(routeID), entity.Key(c.target.path())); err != nil {
 		return 0, c.unauthorized(err)
 	}
 	c.Request = c.WithContext(broker.Guard(c.Context(), c.recheck))
@@ -127,7 +127,7 @@ func (c *call) absent() error {
 // recheck reports that the request has lost its right: its body may have taken long to
 // come, or it waits behind other changes.
 func (c *call) recheck() (err error) {
-	c.grant, err = c.Callers.Recheck(c.Request, c.grant, access.Manage, entity.Key(c.target.path()))
+	c.grant, err = c.Callers.Recheck(c.Request, c.grant, access.OfRoute(routeID), entity.Key(c.target.path()))
 	if err != nil {
 		return c.unauthorized(err)
 	}
@@ -183,3 +183,6 @@ func (c *call) remove() error {
 	}
 	return problem.Method(http.MethodGet)
 }
+
+// routeID names all routes of the package in the table of rights.
+const routeID = "atom"

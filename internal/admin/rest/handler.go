@@ -125,25 +125,25 @@ func (c *call) operation() (access.Rights, func() error, error) {
 	switch {
 	case !c.head && c.lock == "":
 		if c.Method == http.MethodPost {
-			return access.Send, c.send, nil
+			return access.OfRoute(sending), c.send, nil
 		}
 		return 0, nil, problem.Method(http.MethodPost)
 	case c.head:
 		switch c.Method {
 		case http.MethodPost:
-			return access.Listen, func() error { return c.receive(broker.PeekLock) }, nil
+			return access.OfRoute(receiving), func() error { return c.receive(broker.PeekLock) }, nil
 		case http.MethodDelete:
-			return access.Listen, func() error { return c.receive(broker.ReceiveAndDelete) }, nil
+			return access.OfRoute(receiving), func() error { return c.receive(broker.ReceiveAndDelete) }, nil
 		}
 		return 0, nil, problem.Method(http.MethodPost, http.MethodDelete)
 	}
 	switch c.Method {
 	case http.MethodDelete:
-		return access.Listen, func() error { return c.settle(broker.Complete) }, nil
+		return access.OfRoute(receiving), func() error { return c.settle(broker.Complete) }, nil
 	case http.MethodPut:
-		return access.Listen, func() error { return c.settle(broker.Abandon) }, nil
+		return access.OfRoute(receiving), func() error { return c.settle(broker.Abandon) }, nil
 	case http.MethodPost:
-		return access.Listen, c.renew, nil
+		return access.OfRoute(receiving), c.renew, nil
 	}
 	return 0, nil, problem.Method(http.MethodDelete, http.MethodPut, http.MethodPost)
 }
@@ -173,3 +173,9 @@ func (c *call) fail(err error) {
 	c.w.WriteHeader(status)
 	fmt.Fprintf(c.w, "<Error><Code>%d</Code><Detail>%s</Detail></Error>", status, text.String())
 }
+
+// The names of the routes in the table of rights.
+const (
+	sending   = "restSend"
+	receiving = "restReceive"
+)

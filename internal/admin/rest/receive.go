@@ -71,7 +71,7 @@ func (c *call) receive(mode broker.Mode) error {
 		broker.Return([]broker.Delivery{*d})
 		return nil
 	}
-	if err := c.recheck(access.Listen); err != nil {
+	if err := c.recheck(access.OfRoute(receiving)); err != nil {
 		broker.Return([]broker.Delivery{*d}) // it waited for longer than its right lasted
 		return err
 	}

@@ -43,7 +43,7 @@ func (c *call) send() error {
 	if err != nil {
 		return err
 	}
-	if err := c.recheck(access.Send); err != nil { // the body may have taken long to come
+	if err := c.recheck(access.OfRoute(sending)); err != nil { // the body may have taken long to come
 		return err
 	}
 	var batch []*message.Message

@@ -40,7 +40,6 @@ type call struct {
 
 // operation is one entry of the table of operations.
 type operation struct {
-	needs      access.Rights
 	run        func(ctx context.Context, k *call) (codec.Value, error)
 	fenced     fence
 	largeReply bool // it holds messages, states or rules
@@ -59,21 +58,21 @@ const (
 
 // operations are those of the service, and one of ours, by the name in the request.
 var operations = map[string]operation{
-	names.RenewLock:               {access.Listen, renewLock, byToken, false},
-	names.UpdateDisposition:       {access.Listen, updateDisposition, byToken, false},
-	names.PeekMessage:             {access.Listen, peekMessage, unfenced, true},
-	names.ReceiveBySequenceNumber: {access.Listen, receiveBySequenceNumber, bySession, true},
-	names.BatchDeleteMessages:     {access.Listen, batchDeleteMessages, unfenced, false},
-	names.ScheduleMessage:         {access.Send, scheduleMessage, unfenced, false},
-	names.CancelScheduledMessage:  {access.Send, cancelScheduledMessage, unfenced, false},
-	names.RenewSessionLock:        {access.Listen, renewSessionLock, bySession, false},
-	names.GetSessionState:         {access.Listen, sessionState, bySession, true},
-	names.SetSessionState:         {access.Listen, setSessionState, bySession, false},
-	names.GetMessageSessions:      {access.Listen, messageSessions, unfenced, true},
-	names.AddRule:                 {access.Listen, addRule, unfenced, false},
-	names.RemoveRule:              {access.Listen, removeRule, unfenced, false},
-	names.EnumerateRules:          {access.Listen, enumerateRules, unfenced, true},
-	names.AnnouncePool:            {access.Listen, announcePool, bySources, false}, // ours
+	names.RenewLock:               {renewLock, byToken, false},
+	names.UpdateDisposition:       {updateDisposition, byToken, false},
+	names.PeekMessage:             {peekMessage, unfenced, true},
+	names.ReceiveBySequenceNumber: {receiveBySequenceNumber, bySession, true},
+	names.BatchDeleteMessages:     {batchDeleteMessages, unfenced, false},
+	names.ScheduleMessage:         {scheduleMessage, unfenced, false},
+	names.CancelScheduledMessage:  {cancelScheduledMessage, unfenced, false},
+	names.RenewSessionLock:        {renewSessionLock, bySession, false},
+	names.GetSessionState:         {sessionState, bySession, true},
+	names.SetSessionState:         {setSessionState, bySession, false},
+	names.GetMessageSessions:      {messageSessions, unfenced, true},
+	names.AddRule:                 {addRule, unfenced, false},
+	names.RemoveRule:              {removeRule, unfenced, false},
+	names.EnumerateRules:          {enumerateRules, unfenced, true},
+	names.AnnouncePool:            {announcePool, bySources, false}, // ours
 }
 
 // Names returns the names of all operations.
@@ -86,8 +85,9 @@ func Operation(name string, b *broker.Broker, sessions Sessions) (azure.Operatio
 	if !ok {
 		return azure.Operation{}, false
 	}
+	needs, _ := access.OfRequest(name)
 	return azure.Operation{
-		Needs:      op.needs,
+		Needs:      needs,
 		LargeReply: op.largeReply,
 		Begin: func(k *azure.Call) (azure.Run, error) {
 			sk := &call{Call: k, broker: b}
