@@ -26,8 +26,10 @@ type PoolReport struct {
 	Retrying  int    // messages that are kept for a retry
 	Paused    bool   // by an order, or by the program itself
 	Idle      string // why it does nothing; "" if it works
-	// Background says that it works only while no other pool is fully busy.
+	// Background says that it works only while no other pool at its sources is fully busy,
+	// nor at those of Beside, where it needs Listen as well.
 	Background bool
+	Beside     []string
 	// Leaving says that the process stops: the broker forgets it at once.
 	Leaving bool
 
@@ -44,6 +46,8 @@ type PoolOrders struct {
 	Slots  int // of this process; zero is its own setting
 	// Revision changes with each order. Zero means that there is none: the pool decides.
 	Revision int64
+	// Seal proves to a broker that has restarted that it had given these orders.
+	Seal string
 
 	// Known says that the next three were measured.
 	Known   bool
@@ -51,7 +55,7 @@ type PoolOrders struct {
 	Waiting int           // messages that can be delivered
 	Oldest  time.Duration // how long the oldest of them has waited
 
-	Spare     bool // no other pool is fully busy
+	Spare     bool // no other pool that counts for it is fully busy
 	Instances int  // processes of the pool that the broker knows, this one included
 }
 
@@ -63,20 +67,25 @@ func (c *Client) AnnouncePool(ctx context.Context, r PoolReport) (PoolOrders, er
 	if len(r.Sources) > 0 {
 		entity = c.entity(r.Sources[0])
 	}
-	sources := make([]any, len(r.Sources))
-	for i, s := range r.Sources {
-		sources[i] = c.entity(s)
+	addresses := func(of []string) []any {
+		as := make([]any, len(of))
+		for i, s := range of {
+			as[i] = c.entity(s)
+		}
+		return as
 	}
 	c.showRights(ctx, r.Sources)
+	c.showRights(ctx, r.Beside)
 	reply, err := c.manage(ctx, entity, names.AnnouncePool, request{fields: map[string]any{
-		names.PoolName: r.Name, names.PoolInstance: r.Instance, names.PoolSources: sources,
+		names.PoolName: r.Name, names.PoolInstance: r.Instance, names.PoolSources: addresses(r.Sources),
 		names.PoolHost: r.Host, names.PoolProcess: int64(r.Process),
 		names.PoolSlots: int64(r.Slots), names.PoolBusy: int64(r.Busy),
 		names.PoolSuspended: int64(r.Suspended), names.PoolRetrying: int64(r.Retrying),
-		names.PoolPaused: r.Paused, names.PoolIdle: r.Idle, names.PoolBackground: r.Background, names.PoolLeaving: r.Leaving,
+		names.PoolPaused: r.Paused, names.PoolIdle: r.Idle, names.PoolBackground: r.Background, names.PoolBeside: addresses(r.Beside), names.PoolLeaving: r.Leaving,
 		names.PoolCompleted: int64(r.Completed), names.PoolFailed: int64(r.Failed),
 		names.PoolDeadLettered: int64(r.DeadLettered), names.PoolPreempted: int64(r.Preempted),
 		names.PoolOrderedPause: r.Obeyed.Paused, names.PoolOrderedSlots: int64(r.Obeyed.Slots), names.PoolRevision: r.Obeyed.Revision,
+		names.PoolSeal: r.Obeyed.Seal,
 	}})
 	if err == nil && reply[names.PoolRevision] == nil {
 		err = errors.ErrUnsupported // a polite answer of a broker that has none
@@ -104,10 +113,11 @@ func (c *Client) showRights(ctx context.Context, entities []string) {
 
 // poolOrders reads a reply. What is missing is zero.
 func poolOrders(reply map[string]any) PoolOrders {
+	seal, _ := reply[names.PoolSeal].(string)
 	flag := func(name string) bool { v, _ := reply[name].(bool); return v }
 	number := func(name string) int64 { n, _ := integer(reply[name]); return n }
 	return PoolOrders{
-		Paused: flag(names.PoolPaused), Slots: int(number(names.PoolSlots)), Revision: number(names.PoolRevision),
+		Paused: flag(names.PoolPaused), Slots: int(number(names.PoolSlots)), Revision: number(names.PoolRevision), Seal: seal,
 		Known: flag(names.PoolKnown), Demand: int(number(names.PoolDemand)), Waiting: int(number(names.PoolWaiting)),
 		Oldest: time.Duration(number(names.PoolOldest)) * time.Millisecond,
 		Spare:  flag(names.PoolSpare), Instances: int(number(names.PoolInstances)),

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/client/admin"
 	"github.com/triagemq/triagemq/triagetest"
 )
 
@@ -22,14 +23,36 @@ func TestAnnouncedOrdersOutliveTheBroker(t *testing.T) {
 	if !orders.Known || !orders.Spare || orders.Instances != 1 || orders.Revision != 0 || orders.Waiting != 0 {
 		t.Errorf("orders of a new pool: %+v", orders)
 	}
-	report.Obeyed = client.PoolOrders{Paused: true, Slots: 3, Revision: 17}
+	a, err := admin.New(b.ConnectionString(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(a.PausePool(t.Context(), "low"), a.ResizePool(t.Context(), "low", 3)); err != nil {
+		t.Fatal(err)
+	}
+	given, err := c.AnnouncePool(t.Context(), report)
+	if err != nil || !given.Paused || given.Slots != 3 || given.Seal == "" {
+		t.Fatalf("orders %+v, %v", given, err)
+	}
+	report.Obeyed = given
 	b.Crash()
-	for _, obeyed := range []client.PoolOrders{report.Obeyed, {}} {
+	for _, obeyed := range []client.PoolOrders{given, {}} {
 		report.Obeyed = obeyed
 		orders, err = c.AnnouncePool(t.Context(), report)
-		if err != nil || !orders.Paused || orders.Slots != 3 || orders.Revision != 17 {
+		if err != nil || !orders.Paused || orders.Slots != 3 || orders.Revision != given.Revision {
 			t.Errorf("after the crash: %+v, %v, want the orders that the pool had", orders, err)
 		}
+	}
+}
+
+// A broker learns no orders that it has not given: a report needs no more than Listen.
+func TestAnnouncedOrdersThatAreMadeUp(t *testing.T) {
+	b := triagetest.Start(t, "queues: [{name: orders}]")
+	orders, err := b.Client().AnnouncePool(t.Context(), client.PoolReport{
+		Name: "low", Instance: "1", Sources: []string{"orders"}, Obeyed: client.PoolOrders{Paused: true, Slots: 3, Revision: 17, Seal: "made up"},
+	})
+	if err != nil || orders.Paused || orders.Slots != 0 || orders.Revision != 0 {
+		t.Errorf("orders %+v, %v", orders, err)
 	}
 }
 

@@ -77,14 +77,14 @@ func newAnnouncer(r *run) *announcer {
 	}
 	host, _ := os.Hostname() // without one, the process is shown by its number
 	a.static = client.PoolReport{
-		Name: r.settings.name, Instance: rand.Text(), Host: printable(host), Process: os.Getpid(), Background: p.WhenSpare,
+		Name: r.settings.name, Instance: rand.Text(), Host: printable(host), Process: os.Getpid(), Background: p.WhenSpare, Beside: p.SpareBeside,
 	}
 	for _, s := range r.settings.sources[:min(len(r.settings.sources), maxSources)] {
 		a.static.Sources = append(a.static.Sources, s.Entity)
 	}
 	// The orders of an earlier Run still hold.
 	if o := p.wished().orders; o.revision != 0 {
-		a.last = client.PoolOrders{Paused: o.paused, Slots: o.slots, Revision: o.revision}
+		a.last = client.PoolOrders{Paused: o.paused, Slots: o.slots, Revision: o.revision, Seal: o.seal}
 	}
 	if s := p.Scale; s != nil {
 		a.scaler = autoscale.New(r.settings.scaleLimits(s), r.settings.slots)
@@ -142,7 +142,7 @@ func (a *announcer) answered(now time.Time, o client.PoolOrders, err error) {
 	}
 	a.last, a.heard, a.failures, a.explained = o, now, 0, false
 	a.next = now.Add(announceEvery / 2) // the next tick may be a little early
-	a.run.obey(orders{paused: o.Paused, slots: min(o.Slots, maxOrdered), revision: o.Revision, spare: o.Spare, known: true})
+	a.run.obey(orders{paused: o.Paused, slots: min(o.Slots, maxOrdered), revision: o.Revision, seal: o.Seal, spare: o.Spare, known: true})
 }
 
 // failed waits longer after each failure. A broker that does not know pools, or does not

@@ -28,6 +28,7 @@ type orders struct {
 	known  bool // the broker has answered
 	// revision tells the broker which orders these are, after it has restarted.
 	revision int64
+	seal     string // with which they were given
 }
 
 // wanted returns the number of slots: that of the broker's operator, else that of the

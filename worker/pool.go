@@ -58,8 +58,10 @@ type Pool struct {
 	// Windows are the times at which the pool works, such as "Mon-Fri 19:00-07:00
 	// Europe/Berlin" or "Sat,Sun"; default always.
 	Windows []string
-	// WhenSpare has the pool work only while no other pool of the broker is fully busy.
-	WhenSpare bool
+	// WhenSpare has the pool work only while no other pool is fully busy: at its own sources,
+	// and at the queues and subscriptions of SpareBeside, where it needs Listen as well.
+	WhenSpare   bool
+	SpareBeside []string
 	// LatestStart is how old the oldest message may get before the pool works outside its
 	// windows, or without spare capacity; zero: as old as may be.
 	LatestStart time.Duration

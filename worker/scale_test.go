@@ -53,7 +53,8 @@ func TestPoolScalesToTheDemandAndToZero(t *testing.T) {
 	eventually(t, "101 completed", func() bool { return p.Status().Completed == 101 })
 }
 
-// A pool in the background works only while no other pool of the broker is fully busy.
+// A pool in the background works only while no other pool is fully busy, at its own queue and
+// at those that it is told.
 func TestPoolInTheBackgroundWaitsForSpareCapacity(t *testing.T) {
 	b := newBench(t)
 	b.send("tasks", body("by day", ""))
@@ -69,10 +70,10 @@ func TestPoolInTheBackgroundWaitsForSpareCapacity(t *testing.T) {
 	})}
 	run(t, day)
 	eventually(t, "the broker knows that day is busy", func() bool {
-		orders, err := b.client.AnnouncePool(t.Context(), client.PoolReport{Name: "probe", Instance: "1", Sources: []string{"other"}})
+		orders, err := b.client.AnnouncePool(t.Context(), client.PoolReport{Name: "probe", Instance: "1", Sources: []string{"other"}, Beside: []string{"tasks"}})
 		return err == nil && !orders.Spare
 	})
-	night := &worker.Pool{Client: b.client, Name: "night", Source: "other", WhenSpare: true,
+	night := &worker.Pool{Client: b.client, Name: "night", Source: "other", WhenSpare: true, SpareBeside: []string{"tasks"},
 		Handler: worker.HandlerFunc(func(context.Context, *worker.Task) error { return nil })}
 	run(t, night)
 	eventually(t, "night waits", func() bool { return night.Status().Idle == "no spare capacity" })

@@ -93,6 +93,8 @@ func (p *Pool) faults() error {
 		fault(d.value < 0, "%s is %v, want at least 0", d.name, d.value)
 	}
 	fault(p.LatestStart > 0 && len(p.Windows) == 0 && !p.WhenSpare, "LatestStart needs Windows or WhenSpare")
+	fault(len(p.SpareBeside) > 0 && !p.WhenSpare, "SpareBeside needs WhenSpare")
+	fault(len(p.SpareBeside) > maxSources, "SpareBeside has %d queues, at most %d are allowed", len(p.SpareBeside), maxSources)
 	fault(p.Preempt != nil && p.Preempt.MinRun < 0, "Preempt.MinRun is negative")
 	for i, m := range p.Middleware {
 		fault(m == nil, "Middleware %d is nil", i)

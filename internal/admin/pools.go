@@ -21,7 +21,8 @@ var poolQuery = []parameter{
 }
 
 // poolRoutes are the routes for worker pools. Pools are not entities: they announce
-// themselves, and what they are ordered is a matter of the namespace.
+// themselves. What those at one source are ordered is a matter of that source, else of the
+// namespace.
 func (a *api) poolRoutes() []route {
 	const one = "/pools/{pool}"
 	order := func(verb, id, summary string, do func(c *call, name, source string) ([]broker.Pool, error)) route {

@@ -6,7 +6,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 )
@@ -72,6 +74,27 @@ func TestPoolsAreListedAndOrdered(t *testing.T) {
 		if got.status != tt.status || !strings.Contains(got.body, `"`+tt.code+`"`) {
 			t.Errorf("%s %s: %d %s, want %d %s", tt.path, tt.body, got.status, got.body, tt.status, tt.code)
 		}
+	}
+}
+
+// Who manages a queue gives orders to the pools at it, and to no others.
+func TestOrdersToPoolsAtOneQueue(t *testing.T) {
+	r := start(t)
+	for _, name := range []string{"a", "b"} {
+		r.queue(keyed(name))
+		r.announce("low", name)
+	}
+	own := access.Rule{Name: "own", PrimaryKey: "key of a"}
+	for path, status := range map[string]int{
+		"/pools/low/pause": 403, "/pools/low/pause?source=b": 403, "/pools/low/pause?source=a%2Fb": 403, "/pools/low/pause?source=": 403,
+		"/pools/low/pause?source=A": 200,
+	} {
+		if got := r.with(own, "a", time.Hour, "POST", apiRoot+path, ""); got.status != status {
+			t.Errorf("%s: %d %s, want %d", path, got.status, got.body, status)
+		}
+	}
+	if !r.announce("low", "a").Paused || r.announce("low", "b").Paused {
+		t.Error("the wrong pool is paused")
 	}
 }
 

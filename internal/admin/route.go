@@ -197,8 +197,12 @@ func (c *call) recheck() (err error) {
 	return err
 }
 
-// address is the entity that the path names; empty is the namespace.
+// address is the entity that the path names, or the query for the pools at one source; empty
+// is the namespace.
 func (c *call) address() string {
+	if c.PathValue("pool") != "" {
+		return c.URL.Query().Get("source")
+	}
 	if q := cmp.Or(c.PathValue("queue"), c.PathValue("hub")); q != "" {
 		return q
 	}

@@ -40,9 +40,16 @@ type PoolAnswer struct {
 	Oldest  time.Duration // how long the oldest of them has waited
 }
 
+// SealPools sets the key with which orders of pools are sealed, before the broker is used; see
+// pools.Registry.
+func (b *Broker) SealPools(key []byte) { b.pools.SetKey(key) }
+
 // AnnouncePool takes the report of a process of a pool, whose sender may listen to all
 // sources in it.
 func (b *Broker) AnnouncePool(ctx context.Context, r PoolReport) (PoolAnswer, error) {
+	if len(r.Sources) > 0 {
+		r.Owner = entity.Owner(r.Sources[0])
+	}
 	told, err := b.pools.Announce(b.clock.Now(), r)
 	if err != nil {
 		return PoolAnswer{}, err

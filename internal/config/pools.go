@@ -41,6 +41,7 @@ type Pool struct {
 	Scale         *Scale
 	Windows       []string
 	WhenSpare     bool
+	SpareBeside   []string
 	LatestStart   entity.Duration
 }
 
@@ -133,6 +134,7 @@ func (d *decoder) pool(n node, p *Pool) {
 		},
 		"windows":     d.texts(&p.Windows),
 		"whenSpare":   d.boolean(&p.WhenSpare),
+		"spareBeside": d.texts(&p.SpareBeside),
 		"latestStart": d.duration(&p.LatestStart),
 	})
 	if pairs, _ := d.pairs(n); has(pairs, "source") && has(pairs, "sources") {
@@ -251,6 +253,7 @@ func (p Pool) Faults() Faults {
 			fault(true, fmt.Sprintf("windows[%d]", i), "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
+	fault(len(p.SpareBeside) > 0 && !p.WhenSpare, "spareBeside", "needs whenSpare")
 	fault(p.LatestStart > 0 && len(p.Windows) == 0 && !p.WhenSpare, "latestStart", "needs windows or whenSpare")
 	return fs
 }

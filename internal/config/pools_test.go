@@ -49,6 +49,7 @@ pools:
     scale: {min: 1, max: 2, coolDown: 5s}
     windows: [Sat]
     whenSpare: true
+    spareBeside: [a]
     latestStart: 6h
 `))
 	if err != nil {

@@ -115,11 +115,11 @@ const (
 
 // Limits of worker pools that announce themselves.
 const (
-	// Pools is how many pools the broker knows. One queue or subscription may have a
-	// tenth of them.
+	// Pools is how many pools the broker knows. One queue or topic may have a tenth
+	// of them.
 	Pools = 1000
-	// PoolInstances is how many processes all pools may have. One queue or subscription may
-	// have a tenth of them.
+	// PoolInstances is how many processes all pools may have. One queue or topic may have a
+	// tenth of them.
 	PoolInstances = 10_000
 	// PoolSources is how many queues and subscriptions one pool may name.
 	PoolSources = 256

@@ -10,25 +10,27 @@
 // # Promise
 //
 // An order is known to all live instances within one report. The broker stores no
-// orders: instances keep theirs, tell them in each report, and so teach them to a broker
-// that has just started. An order that was given here is never overruled by a report.
+// orders: instances keep theirs, with a seal, tell them in each report, and so teach them to
+// a broker that has just started. Orders that the broker has not sealed are not learned, and
+// an order that was given in this life is never overruled by a report.
 //
 // An instance that is silent for three seconds is forgotten. The orders of a pool without
 // instances are kept for a day, for processes that restart.
 //
 // # Assumptions
 //
-// The caller has checked that a reporter may listen to the source it announces itself
-// at. One that may can take all messages from it, so it may also say what was ordered.
-// It cannot say so for pools at other sources, whatever name it uses.
+// The caller has checked that a reporter may listen to the sources in its report. What it
+// tells counts for those at the same sources, and for those that name one of them: a report
+// that is made up keeps no pool idle whose messages its sender could not take.
 //
 // # Limits
 //
 // Everything that is kept is bounded: pools, instances, and the lengths of all texts.
-// No source can have more than a tenth of either.
+// No queue or topic can have more than a tenth of either.
 //
 // # Concurrency
 //
 // A Registry may be used by several goroutines; it starts none. The time is an argument.
-// registry.go has the announcing and the orders, report.go what is told and shown.
+// registry.go has the announcing and the orders, seal.go how orders are known again, spare.go
+// for whom a full pool counts, report.go what is told and shown.
 package pools

@@ -24,15 +24,16 @@ const (
 	sweepEvery = time.Second
 	// rateWindow is the least time over which a rate is measured.
 	rateWindow = 5 * time.Second
-	// shareOfSource is the part of all pools and instances that one source may have.
-	shareOfSource = 10
+	// shareOfOwner is the part of all pools and instances that one queue or topic may have.
+	shareOfOwner = 10
 )
 
 // Registry is all pools. The zero value is ready for use.
 type Registry struct {
 	mu    sync.Mutex
 	pools map[key]*pool // guarded by mu
-	full  int           // pools that are full; guarded by mu
+	full  full          // guarded by mu
+	key   []byte        // of seals; set before use, or guarded by mu
 	swept time.Time     // when all pools were last looked at; guarded by mu
 }
 
@@ -41,13 +42,14 @@ type key struct{ name, source string }
 
 type pool struct {
 	key
+	owner     string // of the source
 	sources   []string
 	instances map[string]*instance
 	orders    Orders
 	given     bool      // the orders were given here, and not learned
 	seen      time.Time // the last report or order
 	counts    Counts
-	full      bool // see isFull
+	fullAt    []string // sources for which it is counted in Registry.full
 }
 
 // instance is the last report of one, with what its rate is measured by.
@@ -87,7 +89,7 @@ func (r *Registry) Announce(now time.Time, report Report) (Answer, error) {
 		return Answer{}, err
 	}
 	p.seen = now
-	p.learn(now, report.Orders)
+	r.learn(now, p, report.Orders)
 	if report.Leaving {
 		p.leave(&report)
 	} else {
@@ -95,11 +97,7 @@ func (r *Registry) Announce(now time.Time, report Report) (Answer, error) {
 	}
 	p.forget(now)
 	r.judge(p)
-	others := r.full
-	if p.full {
-		others--
-	}
-	return Answer{Orders: p.orders, Instances: len(p.instances), Retrying: p.retrying(), Spare: others == 0}, nil
+	return Answer{Orders: p.orders, Instances: len(p.instances), Retrying: p.retrying(), Spare: r.spare(p, report.Beside)}, nil
 }
 
 func (p *pool) retrying() int {
@@ -112,24 +110,24 @@ func (p *pool) retrying() int {
 
 // admit returns the pool of a report, a new one if there is space for it.
 func (r *Registry) admit(now time.Time, report *Report) (*pool, error) {
-	k := key{report.Name, report.Sources[0]}
+	k, owner := key{report.Name, report.Sources[0]}, cmp.Or(report.Owner, report.Sources[0])
 	p := r.pools[k]
 	if p == nil {
 		if report.Leaving {
 			return &pool{key: k}, nil // nothing to keep
 		}
-		if err := r.checkPools(now, k.source); err != nil {
+		if err := r.checkPools(now, owner); err != nil {
 			return nil, err
 		}
 	}
 	if p == nil || p.instances[report.Instance] == nil && !report.Leaving {
-		if err := r.checkInstances(k.source); err != nil {
+		if err := r.checkInstances(owner); err != nil {
 			return nil, err
 		}
 	}
 	if p == nil {
 		k = key{strings.Clone(k.name), strings.Clone(k.source)}
-		p = &pool{key: k, instances: map[string]*instance{}}
+		p = &pool{key: k, owner: strings.Clone(owner), instances: map[string]*instance{}}
 		if r.pools == nil {
 			r.pools = map[key]*pool{}
 		}
@@ -138,54 +136,57 @@ func (r *Registry) admit(now time.Time, report *Report) (*pool, error) {
 	return p, nil
 }
 
-// checkPools reports that there can be no more pools at a source. When there are too
+// checkPools reports that there can be no more pools of an owner. When there are too
 // many in all, the one whose orders are kept for the longest gives way.
-func (r *Registry) checkPools(now time.Time, source string) error {
+func (r *Registry) checkPools(now time.Time, owner string) error {
 	n := 0
-	for k := range r.pools {
-		if k.source == source {
+	for _, p := range r.pools {
+		if p.owner == owner {
 			n++
 		}
 	}
-	if n < limits.Pools/shareOfSource && len(r.pools) < limits.Pools {
+	if n < limits.Pools/shareOfOwner && len(r.pools) < limits.Pools {
 		return nil
 	}
 	r.sweep(now)
 	var oldest *pool
 	for _, p := range r.pools {
-		sameSource := n < limits.Pools/shareOfSource || p.source == source
-		if len(p.instances) == 0 && sameSource && (oldest == nil || p.seen.Before(oldest.seen)) {
+		same := n < limits.Pools/shareOfOwner || p.owner == owner
+		if len(p.instances) == 0 && same && (oldest == nil || p.seen.Before(oldest.seen)) {
 			oldest = p
 		}
 	}
 	if oldest == nil {
-		return fmt.Errorf("%w: there are %d pools, of which %d take from %q", ErrTooMany, len(r.pools), n, source)
+		return fmt.Errorf("%w: there are %d pools, of which %d take from %q", ErrTooMany, len(r.pools), n, owner)
 	}
 	r.remove(oldest)
 	return nil
 }
 
-// checkInstances reports that there can be no more instances at a source.
-func (r *Registry) checkInstances(source string) error {
+// checkInstances reports that there can be no more instances of an owner.
+func (r *Registry) checkInstances(owner string) error {
 	here, all := 0, 0
 	for _, p := range r.pools {
 		all += len(p.instances)
-		if p.source == source {
+		if p.owner == owner {
 			here += len(p.instances)
 		}
 	}
-	if here >= limits.PoolInstances/shareOfSource || all >= limits.PoolInstances {
-		return fmt.Errorf("%w: there are %d instances, of which %d take from %q", ErrTooMany, all, here, source)
+	if here >= limits.PoolInstances/shareOfOwner || all >= limits.PoolInstances {
+		return fmt.Errorf("%w: there are %d instances, of which %d take from %q", ErrTooMany, all, here, owner)
 	}
 	return nil
 }
 
-// learn takes over the orders that an instance obeys if they are later than those known,
-// unless there are some that were given here. A revision is never ahead of the clock, so
-// that the next order has a higher one.
-func (p *pool) learn(now time.Time, told Orders) {
-	told.Revision = min(told.Revision, now.UnixMilli())
-	if !p.given && told.Revision > p.orders.Revision {
+// learn takes over the orders that an instance obeys if the broker has given them, before a
+// restart, and they are later than those known, unless there are some that were given in
+// this life. A revision is never ahead of the clock, so that the next order has a higher one.
+func (r *Registry) learn(now time.Time, p *pool, told Orders) {
+	if p.given || told.Revision <= p.orders.Revision || !r.sealed(p.key, told) {
+		return
+	}
+	if told.Revision = min(told.Revision, now.UnixMilli()); told.Revision > p.orders.Revision {
+		told.Seal = r.seal(p.key, told)
 		p.orders = told
 	}
 }
@@ -204,7 +205,7 @@ func (p *pool) note(now time.Time, report *Report) {
 	p.keepSources(report.Sources)
 	i.Report, i.seen = *report, now
 	i.Host, i.Idle = host, idle
-	i.Name, i.Instance, i.Sources = "", "", nil // of the pool, and the key
+	i.Name, i.Instance, i.Owner, i.Sources, i.Beside, i.Orders = "", "", "", nil, nil, Orders{} // of the pool, and the key
 	if now.Sub(i.last.at) >= rateWindow {
 		i.before, i.last = i.last, sample{now, i.Counts.Completed}
 	}
@@ -244,31 +245,6 @@ func (p *pool) leave(report *Report) {
 // forget drops the instances that are silent.
 func (p *pool) forget(now time.Time) {
 	maps.DeleteFunc(p.instances, func(_ string, i *instance) bool { return now.Sub(i.seen) > silence })
-}
-
-// isFull reports whether all slots of a pool are busy, and others should leave it the
-// machine. A pool that itself waits for spare capacity does not count.
-func (p *pool) isFull() bool {
-	slots, busy := 0, 0
-	for _, i := range p.instances {
-		if i.Background {
-			return false
-		}
-		slots, busy = slots+i.Slots, busy+i.Busy
-	}
-	return slots > 0 && busy >= slots
-}
-
-// judge notes whether a pool is full.
-func (r *Registry) judge(p *pool) {
-	if full := p.isFull(); full != p.full {
-		p.full = full
-		if full {
-			r.full++
-		} else {
-			r.full--
-		}
-	}
 }
 
 // sweep forgets what has been silent for too long.
@@ -347,6 +323,7 @@ func (r *Registry) Order(now time.Time, name, source string, change func(*Orders
 			return nil, err // for all of them: nothing is changed yet
 		}
 		next.Revision = max(p.orders.Revision+1, now.UnixMilli())
+		next.Seal = r.seal(p.key, next)
 		p.orders, p.given, p.seen = next, true, now
 	}
 	list := r.listed(meant)

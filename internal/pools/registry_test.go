@@ -24,7 +24,11 @@ type bench struct {
 	now time.Time
 }
 
-func newBench(t *testing.T) *bench { return &bench{t: t, now: began} }
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t, now: began}
+	b.SetKey([]byte("the key"))
+	return b
+}
 
 func (b *bench) announce(r Report) Answer {
 	b.t.Helper()
@@ -195,8 +199,48 @@ func TestOrdersAreLearnedAgain(t *testing.T) {
 	b.pause("low", false)
 	b.now = b.now.Add(time.Second)
 	current.Orders.Revision = math.MaxInt64
+	current.Orders.Seal = b.seal(key{"low", "q"}, current.Orders)
 	if a := b.announce(current); a.Orders.Paused {
 		t.Error("a report overrules an order")
+	}
+}
+
+// Who may listen to a queue cannot make up orders for the pools that take from it.
+func TestOrdersThatTheBrokerHasNotGiven(t *testing.T) {
+	given := newBench(t)
+	given.announce(one("low", "1"))
+	given.pause("low", true)
+	real := given.announce(one("low", "1")).Orders
+	other := newBench(t)
+	other.SetKey([]byte("another key"))
+	changed := func(f func(*Orders)) Orders {
+		o := real
+		f(&o)
+		return o
+	}
+	for what, o := range map[string]Orders{
+		"made up":         {Paused: true, Revision: 1},
+		"another number":  changed(func(o *Orders) { o.Slots = 1 }),
+		"a later one":     changed(func(o *Orders) { o.Revision++ }),
+		"no pause":        changed(func(o *Orders) { o.Paused = false }),
+		"without a seal":  changed(func(o *Orders) { o.Seal = "" }),
+		"another broker":  changed(func(o *Orders) { o.Seal = other.seal(key{"low", "q"}, *o) }),
+		"of another pool": changed(func(o *Orders) { o.Seal = given.seal(key{"high", "q"}, *o) }),
+		"at another one":  changed(func(o *Orders) { o.Seal = given.seal(key{"low", "r"}, *o) }),
+	} {
+		b := newBench(t)
+		r := one("low", "1")
+		r.Orders = o
+		if a := b.announce(r); a.Orders != (Orders{}) {
+			t.Errorf("%s: the orders %+v are learned", what, a.Orders)
+		}
+	}
+	b := newBench(t)
+	r := one("low", "1")
+	r.Orders = real
+	b.now = b.now.Add(time.Hour)
+	if a := b.announce(r); a.Orders != real {
+		t.Errorf("learned %+v, want %+v", a.Orders, real)
 	}
 }
 
@@ -206,6 +250,7 @@ func TestRevisionsFromTheFuture(t *testing.T) {
 	b := newBench(t)
 	r := one("low", "1")
 	r.Orders = Orders{Paused: true, Revision: math.MaxInt64}
+	r.Orders.Seal = b.seal(key{"low", "q"}, r.Orders)
 	told := b.announce(r).Orders
 	if !told.Paused || told.Revision != b.now.UnixMilli() {
 		t.Errorf("learned %+v, want the pause as of now", told)
@@ -222,6 +267,7 @@ func TestOrdersAreOfOneSource(t *testing.T) {
 	b.announce(one("low", "1"))
 	enemy := one("low", "1")
 	enemy.Sources, enemy.Orders = []string{"theirs", "q"}, Orders{Paused: true, Slots: 1, Revision: 1}
+	enemy.Orders.Seal = b.seal(key{"low", "theirs"}, enemy.Orders) // given in another life
 	b.announce(enemy)
 	if a := b.announce(one("low", "1")); a.Orders != (Orders{}) || a.Instances != 1 {
 		t.Errorf("a pool at another source gave %+v", a)
@@ -270,6 +316,47 @@ func TestSpareIsWhenNoOtherPoolIsFull(t *testing.T) {
 	}
 }
 
+// A report that is made up keeps nobody idle whose messages its sender could not take.
+func TestSpareAmongTenants(t *testing.T) {
+	b := newBench(t)
+	at := func(name, source string, busy int) Report {
+		r := one(name, "1")
+		r.Sources, r.Busy = []string{source}, busy
+		return r
+	}
+	night := at("night", "mine", 0)
+	night.Background = true
+	spare := func() bool { return b.announce(night).Spare }
+	b.announce(at("enemy", "theirs", 4))
+	if !spare() {
+		t.Error("a full pool counts whose sender has no right to the queue")
+	}
+	night.Beside = []string{"theirs"}
+	if spare() {
+		t.Error("a full pool does not count that it was told to leave the machine")
+	}
+	night.Beside = nil
+	b.announce(at("day", "mine", 4))
+	if spare() {
+		t.Error("a full pool at the same queue does not count")
+	}
+	b.announce(at("day", "mine", 3))
+	if !spare() {
+		t.Error("a pool counts that is not full")
+	}
+	liar := at("liar", "theirs", 1000)
+	liar.Slots = 1
+	second := at("liar", "theirs", 0)
+	second.Instance = "2"
+	b.announce(second)
+	b.announce(liar)
+	night.Beside = []string{"theirs"}
+	b.announce(at("enemy", "theirs", 0))
+	if !spare() {
+		t.Error("one process makes up for the slots of another that are free")
+	}
+}
+
 func TestOddReportsAreRefused(t *testing.T) {
 	b := newBench(t)
 	change := map[string]func(*Report){
@@ -291,6 +378,9 @@ func TestOddReportsAreRefused(t *testing.T) {
 		"no source":              func(r *Report) { r.Sources = nil },
 		"odd source":             func(r *Report) { r.Sources = []string{"q", "\xff"} },
 		"too many sources":       func(r *Report) { r.Sources = make([]string, limits.PoolSources+1) },
+		"a long seal":            func(r *Report) { r.Orders.Seal = strings.Repeat("x", sealText+1) },
+		"odd neighbour":          func(r *Report) { r.Beside = []string{"\xff"} },
+		"too many neighbours":    func(r *Report) { r.Beside = make([]string, limits.PoolSources+1) },
 		"negative orders":        func(r *Report) { r.Orders.Slots = -1 },
 		"more slots than may be": func(r *Report) { r.Orders.Slots = limits.PoolSlots + 1 },
 	}
@@ -321,7 +411,7 @@ func TestPoolsAreBounded(t *testing.T) {
 		r.Sources = []string{source}
 		return r
 	}
-	const share = limits.Pools / shareOfSource
+	const share = limits.Pools / shareOfOwner
 	for i := range share {
 		if refused(at("q", i)) {
 			t.Fatalf("pool %d is refused", i)
@@ -330,10 +420,15 @@ func TestPoolsAreBounded(t *testing.T) {
 	if !refused(at("q", share)) {
 		t.Error("one source may have any number of pools")
 	}
+	part := at("q/$deadletterqueue", share)
+	part.Owner = "q"
+	if !refused(part) {
+		t.Error("the parts of one queue may have any number")
+	}
 	if refused(at("r", 0)) {
 		t.Error("another source may have none")
 	}
-	for source := range 2 * shareOfSource {
+	for source := range 2 * shareOfOwner {
 		for i := range share {
 			refused(at(fmt.Sprint("s", source), i))
 		}
@@ -357,7 +452,7 @@ func TestPoolsAreBounded(t *testing.T) {
 
 func TestInstancesAreBounded(t *testing.T) {
 	b := newBench(t)
-	const share = limits.PoolInstances / shareOfSource
+	const share = limits.PoolInstances / shareOfOwner
 	for i := range share {
 		b.announce(one("low", fmt.Sprint(i)))
 	}
@@ -412,7 +507,7 @@ func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 	b.sweep(began.Add(time.Hour))
-	if b.full != 0 {
-		t.Errorf("%d pools count as full, and there are none", b.full)
+	if len(b.full) != 0 {
+		t.Errorf("%+v count as full, and there are none", b.full)
 	}
 }

@@ -5,6 +5,7 @@ package pools
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ type Orders struct {
 	Slots  int // of each instance; zero is its own setting
 	// Revision grows with each order. Zero means that there was none.
 	Revision int64
+	// Seal proves that the broker gave these orders to this pool; see seal.
+	Seal string
 }
 
 // Report is what an instance tells about itself.
@@ -36,8 +39,14 @@ type Report struct {
 	Name     string
 	Instance string   // an ID of its own choice
 	Sources  []string // at least one: it is announced at the first
-	Host     string
-	Process  int
+	// Owner is the queue or topic that the first source belongs to; empty is that source. All
+	// pools of one have a share of what is kept.
+	Owner string
+	// Beside are other queues and subscriptions: a pool in the background leaves their
+	// pools the machine, as those at its sources.
+	Beside  []string
+	Host    string
+	Process int
 
 	Slots     int
 	Busy      int    // handlers that run
@@ -45,7 +54,7 @@ type Report struct {
 	Retrying  int    // messages that are kept for a retry
 	Paused    bool   // also by the program itself
 	Idle      string // why it does nothing; "" if it works
-	// Background says that it works only while no other pool is fully busy.
+	// Background says that it works only while no other pool that counts is fully busy.
 	Background bool
 	Counts     Counts // since it started
 	Orders     Orders // that it obeys
@@ -115,7 +124,7 @@ type Answer struct {
 	Orders    Orders
 	Instances int  // of its pool, itself included
 	Retrying  int  // messages that all of them keep for a retry
-	Spare     bool // no other pool is fully busy
+	Spare     bool // no other pool that counts for it is fully busy
 }
 
 // keptSources is how many sources of a pool are shown.
@@ -132,7 +141,13 @@ func (r *Report) check() error {
 	if err := limits.CheckCount("sources of a pool", len(r.Sources), limits.PoolSources); err != nil {
 		return err
 	}
-	for _, s := range r.Sources {
+	if err := limits.CheckCount("queues beside a pool", len(r.Beside), limits.PoolSources); err != nil {
+		return err
+	}
+	if len(r.Orders.Seal) > sealText {
+		return fmt.Errorf("%w: a seal has %d characters", ErrInvalid, sealText)
+	}
+	for _, s := range slices.Concat(r.Sources, r.Beside) {
 		if err := checkText("source", s); err != nil {
 			return err
 		}

@@ -4,9 +4,12 @@ package server
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -158,6 +161,9 @@ func (b *built) build(ctx context.Context) (err error) {
 	b.keys = keys{fs: cfg.FS, kept: rules, configured: access.OfEntity(cfg.Security.Rules)}
 	keeper := access.NewRuleAuthority(b.keys.all(), entityRules(b.broker))
 	b.keys.keeper = keeper
+	if key := sealKey(b.keys.all(), cfg.trusting()); key != nil {
+		b.broker.SealPools(key)
+	}
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares + logs.Files.Opened() }
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
 	service := azure.New(b.broker, memory, log, servicebus.New(b.broker), eventhubs.New(b.broker))
@@ -293,6 +299,23 @@ func runAll(shards []*queueserver.Shard, log *slog.Logger) func(context.Context)
 		wg.Wait()
 		return errors.Join(errs...)
 	}
+}
+
+// sealKey returns the key with which orders of worker pools are sealed, so that the broker
+// knows them again after a restart: it is made from the first key with Manage, or, where
+// anybody may do anything, from the one that everybody knows. Nil is that there is none.
+func sealKey(rules access.Rules, trusting bool) []byte {
+	if trusting {
+		rules = append(slices.Clone(rules), access.Development)
+	}
+	for _, r := range rules {
+		if r.Rights.Has(access.Manage) && r.PrimaryKey != "" {
+			mac := hmac.New(sha256.New, []byte(r.PrimaryKey))
+			mac.Write([]byte("orders of worker pools"))
+			return mac.Sum(nil)
+		}
+	}
+	return nil
 }
 
 // entityRules looks up the access rules in the definition of a queue or topic.

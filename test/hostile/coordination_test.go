@@ -24,6 +24,8 @@ var coordinationScenes = []attack{
 	{"24.13_group_restarts", restartsWithoutEnd},
 	{"24.09_invented_members", inventedMembers},
 	{"24.09_keep_after_revocation", keepAfterRevocation},
+	{"24.11_made_up_pools", madeUpPools},
+	{"24.11_orders_with_listen", ordersWithListen},
 }
 
 // wide is how many partitions the hubs of these scenes have.
@@ -250,15 +252,102 @@ func keepAfterRevocation(s *scene) {
 	var text string
 	for range 50 {
 		_, text, _ = s.call(s.ctx, root, http.MethodGet, "/api/v1/hubs/kept/groups/g0", nil)
-		if !strings.Contains(text, "evil") {
+		if !strings.Contains(text, `"id":"evil`) {
 			break
 		}
 		pause(s.ctx, 100*time.Millisecond)
 	}
-	if strings.Contains(text, `"evil `) {
+	if strings.Contains(text, `"id":"evil`) {
 		s.Errorf("members are kept whose key was removed: %.500s", text)
 	}
-	if !strings.Contains(text, `"good"`) {
+	if !strings.Contains(text, `"id":"good"`) {
 		s.Errorf("a member is not kept whose key is there: %.500s", text)
+	}
+}
+
+// poolReport is the report of a process of a pool that is busy with so many of its 4 slots.
+func poolReport(name, instance string, busy int32, more ...codec.Value) []codec.Value {
+	return append([]codec.Value{
+		codec.String(names.PoolName), codec.String(name), codec.String(names.PoolInstance), codec.String(instance),
+		codec.String(names.PoolSlots), codec.Int(4), codec.String(names.PoolBusy), codec.Int(busy),
+	}, more...)
+}
+
+// announce sends a report, and returns a flag of the answer.
+func (d *dialogue) announce(flag string, report []codec.Value) (bool, error) {
+	status, m, err := d.within(patience).ask(request(names.AnnouncePool, codec.Map(report...)))
+	if err != nil || status != http.StatusOK {
+		return false, fmt.Errorf("announce a pool: status %d, %w", status, err)
+	}
+	body, _ := m.Value()
+	v, _ := body.Lookup(flag)
+	is, _ := v.Bool()
+	return is, nil
+}
+
+// madeUpPools reports a full pool at one queue, where the peer may listen, and orders that
+// nobody gave. Pools at other queues go on, and nobody obeys.
+func madeUpPools(s *scene) {
+	tenant := s.at(ownKey, "own")
+	enemy, err := tenant.talk("own/$management", 0)
+	if err != nil {
+		s.Fatal(err)
+	}
+	night, err := s.peer(listenKey).talk("first/$management", 0)
+	if err != nil {
+		s.Fatal(err)
+	}
+	elsewhere := codec.Raw(codec.AppendStringArray(nil, []string{"first", "second"})) // it may not listen there
+	for i := range 20 {
+		if _, err := enemy.announce(names.PoolSpare, poolReport("full", fmt.Sprint(i), 4, codec.String(names.PoolSources), elsewhere)); err != nil {
+			s.Fatal(err)
+		}
+	}
+	spare, err := night.announce(names.PoolSpare, poolReport("night", "1", 0, codec.String(names.PoolBackground), codec.Bool(true)))
+	if err != nil || !spare {
+		s.Errorf("a full pool at another queue leaves no spare capacity: %t, %v", spare, err)
+	}
+	pause := poolReport("day", "enemy", 0, codec.String(names.PoolOrderedPause), codec.Bool(true),
+		codec.String(names.PoolRevision), codec.Long(time.Now().UnixMilli()), codec.String(names.PoolSeal), codec.String("made up"))
+	for _, instance := range []string{"enemy", "victim"} {
+		report := pause
+		if instance == "victim" {
+			report = poolReport("day", instance, 0)
+		}
+		if paused, err := night.announce(names.PoolPaused, report); err != nil || paused {
+			s.Errorf("the %s is told to pause: %t, %v", instance, paused, err)
+		}
+	}
+}
+
+// ordersWithListen asks for what changes the work of others, with no more than Listen.
+func ordersWithListen(s *scene) {
+	s.hub("ordered", 4, 1, "")
+	victim := s.peer(listenKey)
+	if _, err := victim.attach(memberOf(0, "ordered", "g0", "victim", 0)); err != nil {
+		s.Fatal(err)
+	}
+	pause(s.ctx, time.Second) // it has its partitions
+	d := s.manager(listenKey)
+	all := []codec.Value{codec.String(names.GroupPartition), codec.Int(-1)}
+	one := []codec.Value{codec.String(names.GroupPartition), codec.Int(0)}
+	for what, r := range map[string]struct {
+		operation string
+		pairs     []codec.Value
+	}{
+		"pause":   {names.GroupPause, append(all, codec.String(names.GroupUntil), codec.Timestamp(time.Now().Add(time.Hour)))},
+		"resume":  {names.GroupPause, all},
+		"rewind":  {names.GroupRewind, append(all, codec.String(names.GroupEarliest), codec.Bool(true))},
+		"release": {names.GroupRelease, append(one, codec.String(names.GroupMember), codec.String("victim"), codec.String(names.GroupEpoch), codec.Long(1))},
+	} {
+		if status, _, err := d.within(patience).group(r.operation, "ordered", "g0", r.pairs...); err != nil || status != http.StatusUnauthorized {
+			s.Errorf("%s is answered with %d, %v", what, status, err)
+		}
+	}
+	for _, path := range []string{"/hubs/ordered/groups/g0/pause", "/pools/night/pause", "/pools/night/pause?source=first"} {
+		resp, text, err := s.call(s.ctx, listenKey, http.MethodPost, "/api/v1"+path, strings.NewReader("{}"))
+		if err != nil || resp.StatusCode != http.StatusForbidden {
+			s.Errorf("%s is answered with %v %s, %v", path, resp, text, err)
+		}
 	}
 }

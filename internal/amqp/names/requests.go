@@ -92,6 +92,7 @@ const (
 	PoolPaused       = "paused" // also in the reply
 	PoolIdle         = "idle"
 	PoolBackground   = "background"
+	PoolBeside       = "beside" // queues whose pools it leaves the machine, besides those at its sources
 	PoolLeaving      = "leaving"
 	PoolCompleted    = "completed"
 	PoolFailed       = "failed"
@@ -102,6 +103,7 @@ const (
 	PoolOrderedPause = "ordered-pause"
 	PoolOrderedSlots = "ordered-slots"
 	PoolRevision     = "revision" // also in the reply
+	PoolSeal         = "seal"     // also in the reply: that the broker has given them
 )
 
 // What the reply to AnnouncePool tells besides.

@@ -96,6 +96,7 @@ func poolOf(p config.Pool, c *client.Client, log *slog.Logger) (*worker.Pool, er
 		Grace:       p.Grace.Std(),
 		Windows:     p.Windows,
 		WhenSpare:   p.WhenSpare,
+		SpareBeside: p.SpareBeside,
 		LatestStart: p.LatestStart.Std(),
 		Log:         log,
 	}

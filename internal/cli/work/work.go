@@ -128,7 +128,8 @@ is the program's own. Several pools are described by a file: -f pools.yaml.`,
 	fs.StringVar(&f.pool.Dir, "dir", "", "working `directory` of the program")
 	fs.StringArrayVar(&f.env, "env", nil, "`NAME=value` for the program; may be repeated")
 	fs.StringArrayVar(&f.pool.Windows, "window", nil, "work only at these `times`, such as \"Mon-Fri 19:00-07:00 Europe/Berlin\"; may be repeated")
-	fs.BoolVar(&f.pool.WhenSpare, "when-spare", false, "work only while no other pool is fully busy")
+	fs.BoolVar(&f.pool.WhenSpare, "when-spare", false, "work only while no other pool at the queue is fully busy")
+	fs.StringArrayVar(&f.pool.SpareBeside, "spare-beside", nil, "with --when-spare: another `queue` whose pools count; may be repeated")
 	durationVar(cmd, &f.pool.LatestStart, "latest-start", "`age` of a message at which the pool works all the same")
 	fs.IntVar(&f.scale.Min, "scale-min", 0, "with --scale-max: fewest slots")
 	fs.IntVar(&f.scale.Max, "scale-max", 0, "let the number of slots follow demand, up to this `number`")
@@ -155,7 +156,7 @@ is the program's own. Several pools are described by a file: -f pools.yaml.`,
 // poolFlags are the flags that a file has instead.
 var poolFlags = []string{
 	"exec", "name", "slots", "buffer", "select", "min-priority", "max-priority", "preempt", "min-run", "preempt-budget",
-	"timeout", "retry", "grace", "kill-after", "reply", "dir", "env", "window", "when-spare", "latest-start",
+	"timeout", "retry", "grace", "kill-after", "reply", "dir", "env", "window", "when-spare", "spare-beside", "latest-start",
 	"scale-min", "scale-max", "cool-down",
 }
 

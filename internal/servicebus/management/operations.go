@@ -34,8 +34,9 @@ type call struct {
 	session queue.SessionLock // that the request is about, if the operation is fenced
 	// held are the sessions of the entity that the connection holds.
 	held []queue.SessionLock
-	// sources are those that a pool names and its sender may listen to.
-	sources []string
+	// sources are those that a pool names and its sender may listen to, and so is what it
+	// is beside.
+	sources, beside []string
 }
 
 // operation is one entry of the table of operations.

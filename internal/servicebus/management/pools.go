@@ -27,33 +27,42 @@ func (k *call) poolSources() error {
 	if k.Entity() == "" {
 		return endpoint.Errorf(endpoint.CondNotAllowed, "A pool announces itself at a queue or subscription.")
 	}
-	k.sources = []string{k.Entity()}
-	v, _ := k.Body().Lookup(names.PoolSources)
+	var err error
+	if k.sources, err = k.listened(names.PoolSources, []string{k.Entity()}); err != nil {
+		return err
+	}
+	k.beside, err = k.listened(names.PoolBeside, nil)
+	return err
+}
+
+// listened adds those of a list of addresses to some that the sender may listen to.
+func (k *call) listened(name string, to []string) ([]string, error) {
+	v, _ := k.Body().Lookup(name)
 	if v.IsNull() {
-		return nil
+		return to, nil
 	}
 	if v.Kind() != codec.KindArray && v.Kind() != codec.KindList {
-		return azure.BadArgument(names.PoolSources, "a list of addresses")
+		return nil, azure.BadArgument(name, "a list of addresses")
 	}
 	n := 0
 	for e := range v.List() {
 		if n++; n > limits.PoolSources {
-			return azure.BadArgument(names.PoolSources, fmt.Sprintf("a list of at most %d addresses", limits.PoolSources))
+			return nil, azure.BadArgument(name, fmt.Sprintf("a list of at most %d addresses", limits.PoolSources))
 		}
 		addr, ok := e.Str()
 		if !ok || len(addr) > 4*limits.PoolText {
-			return azure.BadArgument(names.PoolSources, "a list of addresses")
+			return nil, azure.BadArgument(name, "a list of addresses")
 		}
 		if _, err := entity.ParsePath(addr); err != nil {
-			return azure.BadArgument(names.PoolSources, "a list of addresses")
+			return nil, azure.BadArgument(name, "a list of addresses")
 		}
 		path := strings.Clone(wire.PathOf(addr))
-		if slices.Contains(k.sources, path) || k.Conn().Require(access.Listen, path) != nil {
+		if slices.Contains(to, path) || k.Conn().Require(access.Listen, path) != nil {
 			continue
 		}
-		k.sources = append(k.sources, path)
+		to = append(to, path)
 	}
-	return nil
+	return to, nil
 }
 
 // announcePool takes the report of a process of a worker pool, and answers with orders.
@@ -70,6 +79,7 @@ func announcePool(ctx context.Context, k *call) (codec.Value, error) {
 		names.PoolPaused, codec.Bool(a.Orders.Paused),
 		names.PoolSlots, codec.Int(clamped(a.Orders.Slots)),
 		names.PoolRevision, codec.Long(a.Orders.Revision),
+		names.PoolSeal, codec.String(a.Orders.Seal),
 		names.PoolKnown, codec.Bool(a.Known),
 		names.PoolDemand, codec.Int(clamped(a.Demand)),
 		names.PoolWaiting, codec.Long(a.Waiting),
@@ -84,7 +94,7 @@ func clamped(n int) int32 { return int32(min(n, math.MaxInt32)) }
 // poolReport reads the report. Numbers that are missing are zero: later versions may tell
 // less.
 func (k *call) poolReport() (broker.PoolReport, error) {
-	r := broker.PoolReport{Sources: k.sources}
+	r := broker.PoolReport{Sources: k.sources, Beside: k.beside}
 	var err error
 	if r.Name, err = k.MustText(names.PoolName); err != nil {
 		return r, err
@@ -95,7 +105,7 @@ func (k *call) poolReport() (broker.PoolReport, error) {
 	for _, t := range []struct {
 		name string
 		to   *string
-	}{{names.PoolHost, &r.Host}, {names.PoolIdle, &r.Idle}} {
+	}{{names.PoolHost, &r.Host}, {names.PoolIdle, &r.Idle}, {names.PoolSeal, &r.Orders.Seal}} {
 		if text := k.Text(t.name); text != nil {
 			*t.to = *text
 		}
