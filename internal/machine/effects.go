@@ -2,7 +2,10 @@
 
 package machine
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Effects collects what commands did: the records they wrote, and the bodies they
 // began or ceased to refer to. Commands only append. The zero value is ready for use.
@@ -28,6 +31,29 @@ type Effects struct {
 func (e *Effects) Begin(kind byte) {
 	e.arena = append(append(e.arena, e.prefix...), kind)
 	e.prefixes += len(e.prefix)
+}
+
+// maxExtended is the size at which a record is not extended any more.
+const maxExtended = 4 << 10
+
+// Extend opens the last record again, if it is of the same machine and of this kind, for
+// kinds whose records are a list. Otherwise it is Begin.
+func (e *Effects) Extend(kind byte) {
+	n := len(e.ends)
+	if n == 0 {
+		e.Begin(kind)
+		return
+	}
+	start := 0
+	if n > 1 {
+		start = e.ends[n-2]
+	}
+	last := e.arena[start:e.ends[n-1]]
+	if p := len(e.prefix); len(last) > maxExtended || len(last) <= p || last[p] != kind || !bytes.Equal(last[:p], e.prefix) {
+		e.Begin(kind)
+		return
+	}
+	e.ends = e.ends[:n-1]
 }
 
 // BeginPlain starts a record without the prefix: one that belongs to no machine.

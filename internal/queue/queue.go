@@ -63,7 +63,7 @@ func (q *Queue) Saturated(now time.Time) bool { return q.core.Index.Saturated(q.
 
 // logRemoved logs that a message was removed.
 func logRemoved(out *machine.Effects, seq SeqNo) {
-	out.Begin(record.KindRemoved)
+	out.Extend(record.KindRemoved)
 	out.Uint(uint64(seq))
 	out.End()
 }

@@ -60,14 +60,14 @@ func (s *Shard) dispatchQueue(hq *hostedQueue) (done bool) {
 			hq.turn %= len(hq.consumers)
 			c := hq.consumers[hq.turn]
 			hq.turn++
-			written := s.eff.Count()
+			written := s.eff.Size()
 			if c.deliveredCount < c.limit && s.dispatchOne(c) {
 				s.dispatchLeft--
 				refused = 0
 				continue
 			}
 			refused++
-			if s.eff.Count() > written {
+			if s.eff.Size() > written {
 				cleared++
 			}
 		}
@@ -107,7 +107,7 @@ func (s *Shard) dispatchOne(c *consumer) bool {
 	if c.take.ReceiveAndDelete {
 		return s.dispatchAndDelete(c)
 	}
-	before := s.eff.Count()
+	before := s.eff.Size()
 	qd, ok := c.queue.q.Take(s.tx.Now(), c.take, s.out(c.queue))
 	if !ok {
 		s.collectEffects(c.queue) // it may have cleared away what had expired
@@ -120,7 +120,7 @@ func (s *Shard) dispatchOne(c *consumer) bool {
 	s.delivered(c.queue, &qd)
 	d, at := s.delivery(c.queue, qd), engine.Pending
 	switch {
-	case s.eff.Count() > before:
+	case s.eff.Size() > before:
 		// Its key is started by it, and stays so after a crash if it was seen. To
 		// have cleared away what had expired leaves records, too, and is as rare.
 	case qd.Failures > 0 || c.queue.part != Main:
