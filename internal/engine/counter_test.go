@@ -96,6 +96,7 @@ func (c *counter) Replay(rec []byte, out *machine.Effects) error {
 
 func (c *counter) Restored() bool                  { return !c.partly }
 func (c *counter) SnapshotSize() uint64            { return 200 }
+func (c *counter) Settling() (uint64, uint64)      { return uint64(len(c.bodies)), 0 }
 func (c *counter) NextDeadline() (time.Time, bool) { return c.due, !c.due.IsZero() }
 func (c *counter) Latest() time.Time               { return time.Time{} }
 func (c *counter) Check() error                    { return nil }

@@ -59,8 +59,14 @@
 // # Full disk
 //
 // Bodies of senders are refused when only reserved space is left. Groups may use the
-// reserve. When that is used up the engine is stuck: the open group stays as it is, no
-// command is applied and no reply is sent, until there is space.
+// reserve. It covers settling everything that is stored, one message at a time, and the
+// snapshots that free space before that: see reserve.go for why that is enough. When only
+// what settlements need is left the engine is short: what frees no space is refused or
+// waits.
+//
+// A store that an earlier version has filled may have less. When that is used up the engine
+// is stuck: the open group stays as it is, and no command is applied until there is space.
+// After a few seconds the callers that wait for one are refused (Refusable).
 //
 // # Concurrency
 //
@@ -85,6 +91,7 @@
 //	deadlines.go                 the timer
 //	snapshot.go                  writing a snapshot, moving bodies, truncating
 //	snapshot_policy.go           when to ask package retention whether to take one
+//	reserve.go                   what must be kept free to settle everything
 //	recover.go                   replay
 //	stats.go, inspect.go, manual.go  for operators, simulators and tests
 package engine

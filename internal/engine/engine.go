@@ -102,8 +102,8 @@ type Engine struct {
 	looked    look              // when it was last asked whether a snapshot is worth it
 	written   retention.Written // bytes of records
 	losses    Losses            // of the history that was replayed
-	size      uint64            // of a snapshot, as of the last look
-	resized   []*Unit           // whose part of it may have changed since
+	reserved  reserve
+	needs     Needs // of the command that stores bodies next; zero is not known
 
 	work     sync.WaitGroup  // what runs beside the engine
 	ctx      context.Context // of that work
@@ -121,7 +121,8 @@ type Engine struct {
 	failed     error
 	// stuck says that the open group could not be appended, because the disk is
 	// full and the reserve used up. Nothing else happens before it is.
-	stuck bool
+	stuck      bool
+	stuckSince time.Time // zero while it is not
 	// delayedUntil is when to try again what is delayed, at the latest.
 	delayedUntil time.Time
 	retryAt      time.Time // when to try again what failed for lack of space
@@ -321,6 +322,7 @@ func (e *Engine) releaseClaim(ctx context.Context) error {
 // apply is Step without the release. It ends early if there is no space for a group.
 func (e *Engine) apply() {
 	if e.stuck && !e.retry() {
+		e.refuseWaiting()
 		return
 	}
 	cs, status := e.mail.take()
@@ -331,6 +333,7 @@ func (e *Engine) apply() {
 		}
 		return
 	}
+	e.noteShort()
 	e.host.BeginStep()
 	if len(e.delayed) > 0 && !status.Busy {
 		e.resume()
@@ -371,6 +374,9 @@ func (e *Engine) NextDeadline() (time.Time, bool) {
 		return e.now, true
 	}
 	at, ok := e.deadlines.next()
+	if e.reserved.short { // a change of the journal's status is a reason, too
+		at = e.now.Add(retryFull)
+	}
 	sooner := func(t time.Time) {
 		if !ok || t.Before(at) {
 			at, ok = t, true
@@ -417,6 +423,9 @@ func (e *Engine) observe(st journal.Status) {
 
 // tick has the host tell the time to the machines whose deadline has come.
 func (e *Engine) tick() {
+	if e.reserved.short { // what falls due frees nothing
+		return
+	}
 	for range 64 { // units; the rest has its turn in the next step
 		u := e.deadlines.due(e.now)
 		if u == nil {
@@ -440,8 +449,8 @@ func (e *Engine) add(u *Unit) {
 func (e *Engine) forget(us []*Unit) {
 	for _, u := range us {
 		e.deadlines.remove(u)
-		e.size -= u.size
-		u.size, u.dropped = 0, true
+		e.reserved.forget(u)
+		u.dropped = true
 		delete(e.units, u.ID)
 	}
 }

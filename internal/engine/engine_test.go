@@ -255,10 +255,10 @@ func TestFullDisk(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(func(h *counterHost) {
-		if err := h.tx.Reserve(1 << 30); !errors.Is(err, ErrTooLarge) {
+		if err := h.tx.Reserve(Needs{Records: 1 << 30}); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("Reserve: %v, want %v", err, ErrTooLarge)
 		}
-		if err := h.tx.Reserve(100); err != nil {
+		if err := h.tx.Reserve(Needs{Records: 100}); err != nil {
 			t.Errorf("Reserve: %v", err)
 		}
 	}, nil)

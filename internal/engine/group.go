@@ -67,6 +67,9 @@ func (e *Engine) commit() {
 		switch err := e.appendRecords(); {
 		case errors.Is(err, journal.ErrFull):
 			// Nothing is lost and no reply was sent: it stays as it is.
+			if !e.stuck && e.stuckSince.IsZero() {
+				e.stuckSince = e.now
+			}
 			e.stuck, e.retryAt = true, e.now.Add(retryFull)
 			return
 		case err != nil:
@@ -124,7 +127,41 @@ func (e *Engine) retry() bool {
 	if !e.stuck && e.snapshot.end == Pending {
 		e.snapshot.end = e.tail
 	}
+	if !e.stuck {
+		e.stuckSince = time.Time{}
+	}
 	return !e.stuck
+}
+
+// refuseAfter is how long commands wait for space on the disk. Those that come later are
+// refused at once, until there is some.
+const refuseAfter = 5 * time.Second
+
+// refuseWaiting answers the callers that have waited for space long enough. What the open
+// group has done stays done, and its callers wait on: it is appended when there is space.
+func (e *Engine) refuseWaiting() {
+	if e.now.Sub(e.stuckSince) < refuseAfter {
+		return
+	}
+	refuse := func(cs []Command) (kept []Command) {
+		for _, c := range cs {
+			if r, ok := c.(Refusable); ok && r.Refusable() {
+				c.Fail(ErrDiskFull)
+			} else {
+				kept = append(kept, c)
+			}
+		}
+		return kept
+	}
+	e.stepwise.refuse(ErrDiskFull)
+	e.delayed = refuse(e.delayed)
+	var kept []Command
+	for more := true; more; {
+		cs, _ := e.mail.take()
+		more = len(cs) == maxTake
+		kept = append(kept, refuse(cs)...)
+	}
+	e.mail.putBack(kept)
 }
 
 // commitIfFull commits what was gathered if it is enough for a group. It is

@@ -86,7 +86,8 @@ type Unit struct {
 	prefix   []byte // of its records
 	deadline        // when it has to be called with the time
 	size     uint64 // in a snapshot, as of the last look
-	resized  bool   // on Engine.resized
+	settling uint64 // of what it has, as of the last look
+	resized  bool   // on reserve.resized
 	restored bool   // on replay: the snapshot has begun to bring it, or need not
 	dropped  bool
 }
@@ -99,6 +100,13 @@ type Command interface {
 	Apply(tx *Tx)
 	// Fail answers a command that is never applied.
 	Fail(err error)
+}
+
+// Refusable is a command that may be answered with an error instead of being applied, when
+// the disk has had no space at all for refuseAfter.
+type Refusable interface {
+	Command
+	Refusable() bool
 }
 
 // Replier waits for an answer. A command on the hot path implements it by a method of

@@ -74,8 +74,16 @@ func (e *Engine) appendGroup() ([]journal.Position, error) {
 
 // store appends bodies; see Tx.Store. They need not be one group.
 func (e *Engine) store(use journal.Use, raws [][]byte, refs []machine.Ref) error {
+	needs := e.needs
+	e.needs = Needs{}
 	e.append.Use = use
-	defer func() { e.append.Use = journal.Essential }()
+	defer func() { e.append.Use, e.append.More = journal.Essential, journal.Reservation{} }()
+	if use == journal.Ordinary {
+		if needs == (Needs{}) {
+			needs = Needs{Records: unknown * len(raws), Items: len(raws), Snapshot: unknown * len(raws)}
+		}
+		e.append.More = needs.reservation()
+	}
 	const piece = 1 << 20 // more than this in one group gains nothing
 	for from := 0; from < len(raws); {
 		size, to := 0, from
@@ -83,7 +91,12 @@ func (e *Engine) store(use journal.Use, raws [][]byte, refs []machine.Ref) error
 			size += 1 + len(raws[to])
 			to++
 		}
-		if err := e.storeGroup(raws[from:to], refs[from:to], size); err != nil {
+		err := e.storeGroup(raws[from:to], refs[from:to], size)
+		if more := e.append.More; err == nil {
+			e.reserved.more = e.reserved.more.Plus(more)
+			e.append.More = journal.Reservation{} // counts once
+		}
+		if err != nil {
 			switch {
 			case errors.Is(err, journal.ErrFull):
 				return ErrDiskFull

@@ -330,6 +330,8 @@ func (r *Recovery) finish() error {
 	e.snapshot.began = r.first
 	e.snapshot.freed = e.live.Freed
 	e.now = time.Time{}
-	e.reserve()
+	for len(e.reserved.resized) > 0 {
+		e.updateReserve()
+	}
 	return e.host.Recovered()
 }

@@ -71,6 +71,9 @@ const (
 // one in progress.
 func (e *Engine) maintain() {
 	n := &e.snapshot
+	if e.reserveDue() {
+		e.updateReserve()
+	}
 	switch {
 	case e.stepwise.closed: // who stops does not begin or finish a snapshot
 	case n.retain != nil:
@@ -82,15 +85,19 @@ func (e *Engine) maintain() {
 			e.beginSnapshot()
 		}
 	case e.full && !n.filled && n.due(e.durable):
-		if n.filled = true; !e.retention(look{full: true}).ShouldSnapshot() {
+		state := e.retention(look{full: true})
+		if n.filled = true; !state.ShouldSnapshot() {
 			e.abandonSnapshot()
 			return
 		}
+		e.promise(state.Cost())
 		// It was to move as much as there was space for then.
 		log := e.journal.Usage(e.claim)
 		still := e.compactSegments(log, e.journal.Retained(e.claim))
 		maps.DeleteFunc(n.compact, func(b uint64, _ bool) bool { return !still[b] })
 		n.floor = retention.Spare(log) / 4
+	case n.due(e.durable) && e.full && !e.snapshotFits():
+		e.abandonSnapshot()
 	case n.due(e.durable):
 		e.stepSnapshot()
 		if n.active() && !n.reading {
@@ -129,6 +136,9 @@ func (e *Engine) beginSnapshot() {
 	n.last.began, n.last.freed, n.last.own = last.began, last.freed, last.own
 	log := e.journal.Usage(e.claim)
 	n.compact, n.floor = e.compactSegments(log, e.journal.Retained(e.claim)), retention.Spare(log)/4
+	if e.full {
+		e.promise(e.retention(look{full: true}).Cost())
+	}
 	e.record(kindSnapshotBegin, n.number)
 	e.eff.Uint(e.host.Mark())
 	segments := e.live.Segments()
@@ -152,11 +162,18 @@ func (e *Engine) beginSnapshot() {
 	e.resetGroup()
 }
 
+// snapshotFits reports whether the snapshot in progress can go on with another step.
+func (e *Engine) snapshotFits() bool {
+	u := retention.State{Log: e.journal.Usage(e.claim), Promised: e.reserved.promised}
+	return u.Fits(min(stepBytes, u.Promised))
+}
+
 // abandonSnapshot gives up the snapshot in progress: there is better use for the
 // space. What was written of it is like the rest of one that a crash cut short.
 func (e *Engine) abandonSnapshot() {
 	n := &e.snapshot
 	*n = snapshotter{number: n.number, began: n.last.began, freed: n.last.freed, own: n.last.own}
+	e.promise(0)
 }
 
 // stepSnapshot visits a bounded number of items and writes a bounded number of
@@ -357,6 +374,7 @@ func (e *Engine) truncated(keep journal.Retain, err error) {
 	switch {
 	case err == nil, errors.Is(err, journal.ErrClosed):
 		n.busy = false
+		e.promise(0)
 	case errors.Is(err, journal.ErrFull):
 		n.retain = &keep
 		e.retryAt = e.now.Add(retryFull)

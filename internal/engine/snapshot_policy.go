@@ -46,12 +46,14 @@ func (e *Engine) snapshotDue() bool {
 
 // retention gathers what the decision depends on.
 func (e *Engine) retention(l look) retention.State {
+	e.updateReserve()
 	n := &e.snapshot
 	u := retention.State{
 		After:       e.opts.SnapshotAfter,
 		SegmentSize: e.claim.SegmentSize,
 		Own:         e.written.Own() - n.own,
-		Size:        e.reserve(),
+		Size:        e.reserved.size,
+		Promised:    e.reserved.promised,
 		Garbage:     e.live.Freed - n.freed,
 		Written:     e.live.Written,
 		Live:        e.live.Live,
@@ -75,32 +77,6 @@ func (e *Engine) compactSegments(log journal.Usage, kept map[uint64]journal.Reta
 	}
 	movable := min(2*e.claim.SegmentSize, retention.Spare(log)/2/uint64(max(1, log.Keepers)))
 	return e.live.Sparse(e.tail, movable, kept)
-}
-
-// reserve tells the journal how much a snapshot takes, which it then keeps free of
-// senders, and returns it. Only machines that have changed are asked.
-func (e *Engine) reserve() uint64 {
-	for _, u := range e.resized {
-		u.resized = false
-		if u.dropped {
-			continue
-		}
-		size := u.Machine.SnapshotSize() + u.Overhead
-		e.size += size - u.size
-		u.size = size
-	}
-	clear(e.resized)
-	e.resized = e.resized[:0]
-	e.journal.Reserve(e.claim, retention.ReservedSnapshots*e.size)
-	return e.size
-}
-
-// resize has the next look ask a machine for its size again.
-func (e *Engine) resize(u *Unit) {
-	if !u.resized {
-		u.resized = true
-		e.resized = append(e.resized, u)
-	}
 }
 
 // quietAt returns when the log, if no shard writes to it before, has been quiet for

@@ -27,6 +27,8 @@ type Stats struct {
 	// Written is the bytes of records appended, SnapshotBytes those of them that
 	// were written for snapshots, bodies that were moved included.
 	Written, SnapshotBytes uint64
+	// Stuck says that for a second there was no space on the disk to write anything.
+	Stuck bool
 	// Moved says that another owner has claimed the history: the engine has stopped.
 	Moved bool
 }
@@ -41,7 +43,7 @@ type counters struct {
 	stepTime, longest      atomic.Int64
 	snapshots              atomic.Uint64
 	written, snapshotBytes atomic.Uint64
-	moved                  atomic.Bool
+	moved, stuck           atomic.Bool
 }
 
 // stepped counts a step.
@@ -59,6 +61,7 @@ func (e *Engine) publish() {
 	e.counters.snapshots.Store(e.snapshot.number)
 	e.counters.written.Store(e.written.All)
 	e.counters.snapshotBytes.Store(e.written.Snapshots)
+	e.counters.stuck.Store(e.stuck && e.now.Sub(e.stuckSince) >= time.Second)
 }
 
 // Stats returns the numbers as they are now. It may be called from any goroutine.
@@ -69,7 +72,7 @@ func (e *Engine) Stats() Stats {
 		LongestStep: time.Duration(c.longest.Load()),
 		Snapshots:   c.snapshots.Load(),
 		Written:     c.written.Load(), SnapshotBytes: c.snapshotBytes.Load(),
-		Moved: c.moved.Load(),
+		Moved: c.moved.Load(), Stuck: c.stuck.Load(),
 	}
 	for i := range st.Steps {
 		st.Steps[i] = c.steps[i].Load()

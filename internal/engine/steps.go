@@ -55,15 +55,18 @@ func (o *Steps) Fail(err error) {
 	}
 }
 
+// Refusable implements Refusable: a caller waits, or the steps must be done.
+func (o *Steps) Refusable() bool { return o.Done != nil }
+
 // again takes a step and reports whether it was the last.
 func (o *Steps) again(tx *Tx) (over bool) {
 	e := tx.e
-	before := e.eff.Count()
+	before := e.eff.Size()
 	done, err := o.Step(tx)
 	if over = done || err != nil; over && o.Done != nil {
 		tx.Reply(ReplyFunc(o.Done), err)
 	}
-	if n := e.eff.Size(); !over && e.eff.Count() > before {
+	if n := e.eff.Size(); !over && n > before {
 		e.commit()
 		e.stepwise.ahead += n
 		e.stepwise.behind = e.tail
@@ -93,6 +96,20 @@ func (e *Engine) nextStep() {
 	if !o.again(&e.tx) {
 		w.ops = append(w.ops, o) // behind the others
 	}
+}
+
+// refuse ends the operations that a caller waits for.
+func (w *stepwise) refuse(err error) {
+	kept := w.ops[:0]
+	for _, o := range w.ops {
+		if o.Refusable() {
+			o.Fail(err)
+		} else {
+			kept = append(kept, o)
+		}
+	}
+	clear(w.ops[len(kept):])
+	w.ops = kept
 }
 
 // stop tells those who wait that there are no more steps.

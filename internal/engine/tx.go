@@ -62,9 +62,11 @@ func (tx *Tx) CommitIfFull() { tx.e.commitIfFull() }
 
 // Reserve makes sure that about so many bytes of records fit into the open group. It is
 // called before the first change of a command that must be one group: ErrTooLarge says
-// that it can never be one, ErrDiskFull that there is no space.
-func (tx *Tx) Reserve(bytes int) error {
-	e := tx.e
+// that it can never be one, ErrDiskFull that there is no space. If the command goes on to
+// store ordinary bodies, they are refused unless its needs are met, too.
+func (tx *Tx) Reserve(n Needs) error {
+	e, bytes := tx.e, n.Records
+	e.needs = n
 	if bytes > e.claim.MaxGroup/4*3 {
 		return ErrTooLarge
 	}
@@ -102,7 +104,7 @@ func (tx *Tx) Retained(ref machine.Ref) bool { return tx.e.live.Retains(ref) }
 // Durable returns the position up to which everything is durable.
 func (tx *Tx) Durable() journal.Position { return tx.e.durable }
 
-// Full reports whether only reserved space is left on the disk.
+// Full reports whether only reserved space was left on the disk, as of the last status.
 func (tx *Tx) Full() bool { return tx.e.full }
 
 // Spare returns how many bytes groups can have on a full disk beyond what is reserved for
@@ -111,6 +113,10 @@ func (tx *Tx) Spare() uint64 {
 	u := tx.e.journal.Usage(tx.e.claim)
 	return u.Available - min(u.Available, u.Reserved)
 }
+
+// Short reports whether nothing is left on the disk but what settlements need. What frees
+// no space is then refused.
+func (tx *Tx) Short() bool { return tx.e.reserved.short }
 
 // Stuck reports whether the open group could not be appended for lack of space. Nothing
 // that writes may be done before it is.

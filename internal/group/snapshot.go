@@ -20,6 +20,9 @@ type snapshot struct {
 // Snapshot implements [machine.Machine].
 func (s *Groups) Snapshot() machine.Snapshot { return &snapshot{s: s, parts: -1} }
 
+// Settling implements [machine.Machine]: a checkpoint for each partition.
+func (s *Groups) Settling() (records, bytes uint64) { return uint64(s.parts), 64 * uint64(s.parts) }
+
 // SnapshotSize implements [machine.Machine]. What is in memory only of a partition that has an
 // owner makes up for its name, which is in the record and is not counted.
 func (s *Groups) SnapshotSize() uint64 {

@@ -35,6 +35,9 @@ type Claim struct {
 // most the space that it takes.
 func RecordSize(n int) int { return n + 32 }
 
+// GroupSize is at most the space that a group takes beside its records.
+const GroupSize = 40
+
 // Segment returns the number of the segment that holds at.
 func (c Claim) Segment(at Position) uint64 { return uint64(at) / c.SegmentSize }
 
@@ -105,6 +108,31 @@ type Group struct {
 	// At gets the address of each record; it must be as long as Records.
 	At  []Position
 	Use Use
+	// More is what the owner has to reserve beside what it has, if an ordinary group is
+	// accepted: for what it will have to write because of it. The group is refused unless
+	// that fits, too, and then it counts until the next call of Reserve.
+	More Reservation
+}
+
+// Reservation is how many bytes of essential groups an owner may need. The journal refuses
+// ordinary groups before it has less than all claims have reserved.
+type Reservation struct {
+	// Settling is what it takes to let go of everything that is stored. It is left alone
+	// by whatever does not let go of anything.
+	Settling uint64
+	// Snapshots is what the snapshots take that are needed to free space.
+	Snapshots uint64
+	// Promised is the part of Snapshots that one in progress takes on a full disk. It is not
+	// counted twice; other owners leave it alone.
+	Promised uint64
+}
+
+// Total is what ordinary groups must leave.
+func (r Reservation) Total() uint64 { return r.Settling + r.Snapshots }
+
+// Plus returns the sum of two.
+func (r Reservation) Plus(o Reservation) Reservation {
+	return Reservation{r.Settling + o.Settling, r.Snapshots + o.Snapshots, r.Promised + o.Promised}
 }
 
 // Usage is what a claim costs in space. All are bytes written, never differences
@@ -117,6 +145,9 @@ type Usage struct {
 	// Reserved is the sum of what all claims have asked for with Reserve, and of
 	// what the journal itself writes when each of them is truncated.
 	Reserved uint64
+	// Settling is the part of it that only settlements may use, and Promised what only the
+	// snapshots in progress may.
+	Settling, Promised uint64
 	// Available is how much essential groups can have without free space on the
 	// disk.
 	Available uint64
@@ -183,11 +214,9 @@ type Journal interface {
 	// claim of the shard need not wait for a lease to end.
 	Release(ctx context.Context, c Claim) error
 
-	// Reserve says how many bytes of essential groups the owner may need at once, which is
-	// the size of a snapshot and what it moves. The journal refuses
-	// ordinary groups before it has less than all claims have reserved. It does not wait; the
-	// last value counts.
-	Reserve(c Claim, bytes uint64)
+	// Reserve says how many bytes of essential groups the owner may need at once. It does
+	// not wait; the last value counts.
+	Reserve(c Claim, r Reservation)
 
 	// Usage returns what the claim costs.
 	Usage(c Claim) Usage

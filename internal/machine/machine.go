@@ -38,6 +38,10 @@ type Machine interface {
 	// SnapshotSize is about how many bytes a snapshot takes, rather more than less.
 	// It visits a constant number of items.
 	SnapshotSize() uint64
+	// Settling is what it takes at most to let go of everything that the machine holds,
+	// if nothing is let go of together: so many records of a kind and a number, and so many
+	// bytes beside them. It visits a constant number of items.
+	Settling() (records, bytes uint64)
 	// NextDeadline returns when the machine has something to do by itself, if ever.
 	// It may be early, never late, and visits a constant number of items.
 	NextDeadline() (time.Time, bool)

@@ -40,6 +40,9 @@ func (q *Queue) Snapshot() machine.Snapshot { return q.core.Snapshot() }
 // SnapshotSize implements [machine.Machine]. It inspects a few messages only.
 func (q *Queue) SnapshotSize() uint64 { return q.core.SnapshotSize() }
 
+// Settling implements [machine.Machine].
+func (q *Queue) Settling() (records, bytes uint64) { return q.core.Settling() }
+
 // NextDeadline implements [machine.Machine]: when Tick has work next.
 func (q *Queue) NextDeadline() (time.Time, bool) { return q.core.NextDeadline() }
 

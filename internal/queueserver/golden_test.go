@@ -85,7 +85,7 @@ func (s *oldStore) Truncate(context.Context, journal.Claim, journal.Retain) erro
 func (s *oldStore) Watch(journal.Claim, func(journal.Status))                     {}
 func (s *oldStore) Release(context.Context, journal.Claim) error                  { return nil }
 func (s *oldStore) Status(journal.Claim) journal.Status                           { return journal.Status{} }
-func (s *oldStore) Reserve(journal.Claim, uint64)                                 {}
+func (s *oldStore) Reserve(journal.Claim, journal.Reservation)                    {}
 func (s *oldStore) Usage(journal.Claim) journal.Usage                             { return journal.Usage{} }
 func (s *oldStore) Retained(journal.Claim) map[uint64]journal.RetainedSegment     { return nil }
 

@@ -77,6 +77,9 @@ type sending Send
 // Fail implements [engine.Command].
 func (o *sending) Fail(err error) { o.Done(nil, err) }
 
+// Refusable implements [engine.Refusable].
+func (o *sending) Refusable() bool { return true }
+
 // Apply implements [engine.Command].
 func (o *sending) Apply(tx *engine.Tx) {
 	s := o.shard
@@ -195,15 +198,19 @@ func (o *sending) fits(s *Shard) error {
 		perCopy  = 96  // whatever its names
 		perQueue = 128 // for the records of its copies: there may be another about their ages
 	)
-	size := 0
+	size, grouped := 0, 0
 	for i := range o.Copies {
 		c := &o.Copies[i]
 		size += perCopy + len(c.Arrival.Session) + len(c.Arrival.Key)
+		if c.Arrival.InSession || c.Arrival.Key != "" {
+			grouped++
+		}
 		if i == 0 || c.ID != o.Copies[i-1].ID || c.SubQueue != o.Copies[i-1].SubQueue {
 			size += perQueue
 		}
 	}
-	return s.tx.Reserve(size)
+	const perGroup = 256 // a session and a fair key have a place of their own in a snapshot
+	return s.tx.Reserve(engine.Needs{Records: size, Items: len(o.Copies), Snapshot: size + size/2 + perGroup*grouped})
 }
 
 // leaveOut removes the copies for queues that were dropped. The sender chooses the

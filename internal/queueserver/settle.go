@@ -66,9 +66,19 @@ func (o *settling) Fail(err error) {
 	o.Done(errs)
 }
 
+// Refusable implements [engine.Refusable].
+func (o *settling) Refusable() bool { return o.Done != nil }
+
+// frees reports whether the settlement lets go of messages, or at least takes no space.
+func (o *settling) frees() bool { return o.Disposition == Complete || o.Disposition == Release }
+
 // Apply implements [engine.Command].
-func (o *settling) Apply(*engine.Tx) {
+func (o *settling) Apply(tx *engine.Tx) {
 	s := o.shard
+	if tx.Short() && !o.frees() {
+		o.Fail(ErrDiskFull)
+		return
+	}
 	hq, err := s.hostedQueue(o.ID, o.SubQueue)
 	if err != nil {
 		o.Fail(err)

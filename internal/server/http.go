@@ -67,7 +67,8 @@ func (f *frontend) routes(ctx context.Context) http.Handler {
 		case path == "/healthz":
 			respond(w, http.StatusOK, "text/plain; charset=utf-8", "ok\n")
 		case path == "/readyz":
-			respond(w, http.StatusOK, "text/plain; charset=utf-8", f.readiness())
+			status, text := f.readiness()
+			respond(w, status, "text/plain; charset=utf-8", text)
 		case path == "/health": // what the vendor's emulator answers
 			respond(w, http.StatusOK, "application/json", `{"status":"healthy","message":"Service is healthy."}`)
 		case !f.plainTextAllowed(conn.acceptedConn):
@@ -88,12 +89,19 @@ func (f *frontend) routes(ctx context.Context) http.Handler {
 // readiness says whether everything is served. A broker whose disk is full is ready for
 // who receives, which is how it gets empty: the status stays 200, and the text tells. It is
 // for unauthenticated peers too, and has no numbers.
-func (f *frontend) readiness() string {
-	var text string
-	if f.disk != nil && f.disk().Full {
+//
+// A shard that has no space even to settle is not ready: the status is 503 then.
+func (f *frontend) readiness() (status int, text string) {
+	status = http.StatusOK
+	stats := f.broker.ShardStats()
+	switch {
+	case slices.ContainsFunc(stats, func(st queueserver.Stats) bool { return st.Stuck }):
+		status = http.StatusServiceUnavailable
+		text = "stuck: the disk is full, and so is the space reserved for settling; nothing is stored or settled until space is freed on the disk\n"
+	case f.disk != nil && f.disk().Full:
 		text = "degraded: the disk is full, senders are refused; receiving and settling go on\n"
 	}
-	if slices.ContainsFunc(f.broker.ShardStats(), func(st queueserver.Stats) bool { return st.Moved }) {
+	if slices.ContainsFunc(stats, func(st queueserver.Stats) bool { return st.Moved }) {
 		text += "degraded: some entities have moved to another process; the others are served\n"
 	}
 	if unapplied := f.unapplied.Load(); unapplied != nil && len(*unapplied) > 0 {
@@ -102,7 +110,7 @@ func (f *frontend) readiness() string {
 	if f.broker != nil && f.broker.DefinitionsExceeded() {
 		text += "degraded: definitions take more memory than they may, none can be added; see the log, or warnings in /api/v1/namespace\n"
 	}
-	return cmp.Or(text, "ok\n")
+	return status, cmp.Or(text, "ok\n")
 }
 
 // warnings returns what an operator has to do something about.

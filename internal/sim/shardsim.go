@@ -205,6 +205,9 @@ func (h *shardSim) step() {
 	h.ticked = false
 	tick := func() { // behind all operations, and before what is due
 		h.ticked, h.stuck = true, false
+		if h.s.Short() { // nothing falls due then
+			return
+		}
 		for _, e := range h.sorted() {
 			for part, q := range e.parts {
 				q.tick(h.now, h.version(), func(m *modelMessage) bool { return h.arrived(place{e.ID, queueserver.SubQueue(part)}, m) })

@@ -25,6 +25,12 @@ func (p *Partition) SnapshotSize() uint64 {
 	return 128 + 48*uint64(p.blocks.len()) + 24*uint64(len(p.open)) + 120*uint64(len(p.producers.list))
 }
 
+// Settling implements [machine.Machine]: retention drops blocks, each with a record at
+// most.
+func (p *Partition) Settling() (records, bytes uint64) {
+	return uint64(p.blocks.len()) + 1, 0
+}
+
 // Upcoming implements [machine.Snapshot]: bodies are never moved.
 func (s *snapshot) Upcoming(machine.Budget, func(machine.Ref)) {}
 

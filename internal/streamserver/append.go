@@ -45,6 +45,9 @@ type appending Append
 // Fail implements [engine.Command].
 func (a *appending) Fail(err error) { a.Done(0, err) }
 
+// Refusable implements [engine.Refusable].
+func (a *appending) Refusable() bool { return true }
+
 // Reply implements [engine.Replier].
 func (a *appending) Reply(err error) { a.Done(a.first, err) }
 

@@ -32,7 +32,7 @@ import "github.com/triagemq/triagemq/internal/journal"
 //
 //	gain    >= C + max(C/8, A/64) bytes of segments in which nothing of the shard is
 //	                              alive, or which are kept because of it
-//	space   >= C + C/8            it can be finished
+//	space   >= C + C/8            it can be finished, and everything be settled besides
 //
 // One in progress when the disk becomes full, for which that does not hold, is
 // given up. The reserve is twice S: the records of a snapshot can be freed only
@@ -52,6 +52,7 @@ type State struct {
 	Written     uint64 // bytes in the segments that the shard keeps
 	Live        uint64 // of them
 	Log         journal.Usage
+	Promised    uint64 // of Log.Promised, the part for this shard
 	Quiet       bool   // the shard has written nothing for a while
 	Full        bool   // the disk is full
 	Stay        bool   // bodies are not moved
@@ -63,7 +64,7 @@ type State struct {
 func (u State) ShouldSnapshot() bool {
 	if u.Full {
 		cost := u.Size + u.Moved
-		return u.Gain >= cost+max(cost/8, u.After/64) && u.Log.Available >= cost+cost/8
+		return u.Gain >= cost+max(cost/8, u.After/64) && u.Fits(cost+cost/8)
 	}
 	after, need := u.after(), u.Need()
 	garbage := u.Garbage >= need
@@ -73,7 +74,21 @@ func (u State) ShouldSnapshot() bool {
 		garbage = garbage && u.Written > 2*u.Live+after
 	}
 	return u.Own >= need || garbage ||
-		u.Log.HeldBack >= 2*u.Log.Reserved/ReservedSnapshots+after
+		u.Log.HeldBack >= 2*(u.Log.Reserved-u.Log.Settling)/ReservedSnapshots+after
+}
+
+// Cost is how many bytes of the log a snapshot takes at most.
+func (u State) Cost() uint64 { return (u.Size + u.Moved) * 9 / 8 }
+
+// Fits reports whether a snapshot that takes so many bytes can be finished. It leaves
+// alone what settlements need, unless that is gone already: in a store that was filled by an
+// earlier version, which reserved less, freeing space is worth everything that is left.
+func (u State) Fits(bytes uint64) bool {
+	settling, others := u.Log.Settling, u.Log.Promised-min(u.Log.Promised, u.Promised)
+	if u.Log.Available < settling {
+		settling = 0
+	}
+	return u.Log.Available >= settling+others+bytes
 }
 
 func (u State) after() uint64 {

@@ -135,7 +135,7 @@ func sendersLeaveTheReserve(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	status := o.watch()
 	reserved := 10 * o.SegmentSize
-	o.j.Reserve(o.Claim, reserved)
+	o.j.Reserve(o.Claim, journal.Reservation{Snapshots: reserved})
 	status.wait(t, s, "new", func(st journal.Status) bool { return !st.Full && !st.Busy })
 	if got := o.j.Usage(o.Claim).Reserved; got < reserved {
 		t.Errorf("reserved %d, want at least %d", got, reserved)
@@ -200,14 +200,14 @@ func fullClears(t *testing.T, s Store) {
 func fullIsKnownAtOnce(t *testing.T, s Store) {
 	d := diskOf(t, s)
 	o, _ := claim(t, s.Open(t), 1)
-	o.j.Reserve(o.Claim, 10*o.SegmentSize)
+	o.j.Reserve(o.Claim, journal.Reservation{Snapshots: 10 * o.SegmentSize})
 	o.watch().wait(t, s, "new", func(st journal.Status) bool { return !st.Full && !st.Busy })
 	d.Fill()
 	o.sendUntilFull(t, s)
 	o.fill(t, o.Segment(o.add(t, "upkeep")[0].at)+2)
 	s.Settle(t)
 	o, _ = claim(t, s.Open(t), 1)
-	o.j.Reserve(o.Claim, 10*o.SegmentSize) // as before: it may need no less
+	o.j.Reserve(o.Claim, journal.Reservation{Snapshots: 10 * o.SegmentSize}) // as before: it may need no less
 	if st := o.j.Status(o.Claim); !st.Full {
 		t.Errorf("before anything was appended the status is %+v, want full", st)
 	}

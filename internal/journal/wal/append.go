@@ -27,7 +27,7 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 	at = at[:len(records)] // panics here, before anything is done, if the caller erred
 
 	w.mu.Lock()
-	if err := w.place(c, g.Use, uint64(size)+format.BatchHeader); err != nil {
+	if err := w.place(c, g, uint64(size)+format.BatchHeader); err != nil {
 		w.mu.Unlock()
 		return err
 	}
@@ -42,13 +42,13 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 
 // place makes the active segment one with space for need bytes, or returns why
 // it cannot; mu is held, but for the time that a segment is made.
-func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
+func (w *WAL) place(c journal.Claim, g *journal.Group, need uint64) error {
 	for {
 		if _, err := w.owner(c); err != nil {
 			return err
 		}
-		if use == journal.Ordinary {
-			return w.placeSenders(c, need)
+		if g.Use == journal.Ordinary {
+			return w.placeSenders(c, g, need)
 		}
 		if w.fit(need) {
 			return nil
@@ -64,11 +64,15 @@ func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 
 // placeSenders is place for a group that is refused instead of waiting. Without Run
 // no preallocator makes a segment, so it is made here.
-func (w *WAL) placeSenders(c journal.Claim, need uint64) error {
+func (w *WAL) placeSenders(c journal.Claim, g *journal.Group, need uint64) error {
 	for tried := false; ; tried = true {
-		err := w.admits(need)
+		err := w.admits(need, g.More.Total())
 		if err == nil && !w.fit(need) {
 			err = w.noteNoSpace(need)
+		}
+		if err == nil {
+			w.reserveMore(w.shards[c.Shard], g.More)
+			return nil
 		}
 		if !errors.Is(err, journal.ErrBusy) || w.log.congested || tried || w.preallocating.Load() {
 			return err

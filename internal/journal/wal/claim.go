@@ -141,7 +141,7 @@ func (w *WAL) end(s *shard) {
 		s.watch = nil
 		w.wake.Notify()
 	}
-	w.reserveFor(s, 0)
+	w.reserveFor(s, journal.Reservation{})
 }
 
 // Release implements journal.Journal.

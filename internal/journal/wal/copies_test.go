@@ -144,7 +144,7 @@ func TestMarkDoesNotTakeTheReserve(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())
 	w := open(t, fault)
 	c, _ := claim(t, w, 1)
-	w.Reserve(c, 50_000)
+	w.Reserve(c, journal.Reservation{Snapshots: 50_000})
 	commit(t, w)
 	fault.Before(func(op vfs.Op, name string) error {
 		if op == vfs.OpWrite && (name == format.ManifestName || name == format.ManifestCopy) {

@@ -154,7 +154,7 @@ func (h *history) claim(shard journal.Shard) {
 		}
 	}
 	m.claim, m.epoch = c, c.Epoch
-	h.w.Reserve(c, h.rng.Uint64N(30<<10))
+	h.w.Reserve(c, journal.Reservation{Snapshots: h.rng.Uint64N(30 << 10)})
 	h.w.Watch(c, func(s journal.Status) { h.durable = s.Durable })
 }
 
@@ -163,7 +163,7 @@ func (h *history) step() {
 	case n < 23:
 		h.append()
 	case n < 24:
-		h.w.Reserve(h.shards[h.rng.IntN(len(h.shards))].claim, h.rng.Uint64N(60<<10))
+		h.w.Reserve(h.shards[h.rng.IntN(len(h.shards))].claim, journal.Reservation{Snapshots: h.rng.Uint64N(60 << 10)})
 	case n < 35:
 		if err := h.w.Commit(); err != nil {
 			h.t.Fatalf("commit: %v", err)

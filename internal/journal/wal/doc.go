@@ -70,8 +70,8 @@
 //     is sealed only if there is one, which from then on is never missing.
 //  6. Nothing is freed, and no claim returned, before the manifest that says so
 //     is durable: in the log, unless there is no space, and then in both files.
-//  7. While senders are admitted, what is available is not less than the base of the
-//     reserve, nor than the target once the disk has no more.
+//  7. When a sender's group was admitted, what is available is not less than the target,
+//     with what its owner reserves for that group.
 //
 // # Not here
 //

@@ -43,7 +43,7 @@ func (w *WAL) refillOne(refused *uint64) (more bool, err error) {
 	w.mu.Lock()
 	s := &w.pool
 	err = w.usable()
-	need, ready, missing := max(s.lack, s.owed), len(s.ready), s.target-min(s.target, s.spared)
+	need, ready, missing := max(s.lack, s.owed), len(s.ready), s.target+s.behind-min(s.target+s.behind, s.spared)
 	w.mu.Unlock()
 	if err != nil {
 		return false, err
@@ -106,6 +106,7 @@ func (w *WAL) serve(need uint64) (bool, error) {
 func (w *WAL) reserve(missing uint64) (bool, error) {
 	const unit = 64 << 10
 	w.mu.Lock()
+	missing = max(missing, w.pool.target/8) // it grows with each message: few files, and ahead of them
 	size := (missing + format.HeaderSize + format.BatchHeader + format.Alignment + unit - 1) &^ (unit - 1)
 	size = min(w.pool.limit, max(w.least(), size))
 	w.mu.Unlock()

@@ -50,6 +50,7 @@ type segmentPool struct {
 	target   uint64 // what senders must leave
 
 	lack     uint64 // need of a sender's group that found nothing ready; zero if none did
+	behind   uint64 // need of one that found less than the target beside it; zero if none did
 	owed     uint64 // need of a group for upkeep that was refused; zero if none was
 	waiting  int    // groups for upkeep that wait for the maker
 	tooLarge uint64 // need for which no segment could be made; zero if none was too large

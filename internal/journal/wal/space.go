@@ -18,7 +18,8 @@ import (
 //	                     senders  ◄──┼──► target: upkeep alone
 //
 // All of it are blocks on disk: no other process can take them. Groups for Senders are
-// refused before they would leave less than the target; what refuses them says
+// refused before they would leave less than the target, which grows with each of them by
+// what its owner has to reserve for it; what refuses them says
 // whether more can be made (ErrBusy: wait a moment) or not (journal.ErrFull).
 const (
 	// baseReserve is the least of the target that no owner has asked for: space for
@@ -75,7 +76,10 @@ func (w *WAL) measureDisk() {
 // setTarget works out what senders must leave; mu is held. What owners ask for is
 // records: an eighth more is for the headers of batches and the ends of segments
 // that are too short for a group.
-func (s *segmentPool) setTarget() { s.target = s.base + s.reserved + s.reserved/8 }
+func (s *segmentPool) setTarget() { s.target = s.base + withOverhead(s.reserved) }
+
+// withOverhead is what so many bytes of records take at most.
+func withOverhead(bytes uint64) uint64 { return bytes + bytes/8 }
 
 // spendable returns how much of the disk may be made into files; mu is held.
 func (s *segmentPool) spendable() uint64 { return s.free - min(s.free, s.margin) }
@@ -91,11 +95,11 @@ func (t *tail) free() uint64 {
 	return t.active.FreeAfter(t.off)
 }
 
-// admits returns why a group for senders of need bytes is refused, if so; mu is
-// held. While owners ask for more and the disk has it, the base is enough: what is
-// missing is being made.
-func (w *WAL) admits(need uint64) error {
-	s, have := &w.pool, w.available()
+// admits returns why a group for senders of need bytes is refused, if so, for which
+// its owner reserves more bytes; mu is held.
+func (w *WAL) admits(need, more uint64) error {
+	s, have, group := &w.pool, w.available(), need
+	need += w.skipped(need) + withOverhead(more)
 	switch {
 	case w.status.Full:
 		return journal.ErrFull
@@ -115,11 +119,32 @@ func (w *WAL) admits(need uint64) error {
 			w.low.Notify() // it may be old news
 		}
 		return journal.ErrFull
-	case have < s.base+need:
-		return w.noteNoSpace(need)
 	}
+	// What is missing is being made. To admit the group before it is there would have
+	// another process take the space.
+	s.behind = max(s.behind, need)
+	if !w.fits(group) {
+		s.lack = max(s.lack, group)
+	}
+	w.review()
 	w.low.Notify()
-	return nil
+	return journal.ErrBusy
+}
+
+// skipped returns how many bytes of the active segment, and of ready ones, are lost because
+// a group of need bytes does not fit into them; mu is held.
+func (w *WAL) skipped(need uint64) (bytes uint64) {
+	if bytes = w.log.free(); bytes >= need {
+		return 0
+	}
+	for _, s := range w.pool.ready {
+		free := s.FreeAfter(format.HeaderSize)
+		if free >= need {
+			break
+		}
+		bytes += free
+	}
+	return bytes
 }
 
 // noteNoSpace refuses a group for senders for which no segment is ready, and has one
@@ -154,7 +179,10 @@ func (w *WAL) review() {
 		limit /= 2
 	}
 	w.log.congested = w.log.unsynced > limit
-	busy := w.log.congested || !full && s.lack > 0
+	if all := s.target + s.behind; full || have >= all || s.spent || have+s.spendable() < all {
+		s.behind = 0 // it is there, or will not be
+	}
+	busy := w.log.congested || !full && (s.lack > 0 || s.behind > 0)
 	if full != w.status.Full || busy != w.status.Busy {
 		w.status.Full, w.status.Busy = full, busy
 		w.changes++
@@ -163,23 +191,33 @@ func (w *WAL) review() {
 }
 
 // Reserve implements journal.Journal.
-func (w *WAL) Reserve(c journal.Claim, bytes uint64) {
+func (w *WAL) Reserve(c journal.Claim, r journal.Reservation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s, err := w.owner(c)
-	if err != nil || s.reserved == bytes {
+	if err != nil || s.reserved == r {
 		return
 	}
-	w.reserveFor(s, bytes)
+	w.reserveFor(s, r)
 	if w.pool.spared < w.pool.target && !w.pool.spent || w.pool.excess() {
 		w.low.Notify()
 	}
 }
 
 // reserveFor changes what is reserved for a shard; mu is held.
-func (w *WAL) reserveFor(s *shard, bytes uint64) {
-	w.pool.reserved += bytes - s.reserved
-	s.reserved = bytes
+func (w *WAL) reserveFor(s *shard, r journal.Reservation) {
+	w.pool.reserved += r.Total() - s.reserved.Total()
+	s.reserved = r
 	w.pool.setTarget()
 	w.review()
+}
+
+// reserveMore adds to what is reserved for a shard, which admits has allowed; mu is held.
+func (w *WAL) reserveMore(s *shard, more journal.Reservation) {
+	w.pool.reserved += more.Total()
+	s.reserved = s.reserved.Plus(more)
+	w.pool.setTarget()
+	if w.pool.spared < w.pool.target && !w.pool.spent {
+		w.low.Notify()
+	}
 }

@@ -73,7 +73,7 @@ func TestSendersLeaveTheReserve(t *testing.T) {
 	c, _ := claim(t, w, 1)
 	var status journal.Status
 	w.Watch(c, func(s journal.Status) { status = s })
-	w.Reserve(c, reserve)
+	w.Reserve(c, journal.Reservation{Snapshots: reserve})
 	commit(t, w)
 	if status.Full || status.Busy {
 		t.Fatalf("new: status %+v", status)
@@ -151,7 +151,7 @@ func TestFullIsKnownAtOnce(t *testing.T) {
 		t.Errorf("the disk has grown, and is full: %+v", w.Stats())
 	}
 	// What an owner reserves is more than there is: known at once, too.
-	w.Reserve(c, 10<<20)
+	w.Reserve(c, journal.Reservation{Snapshots: 10 << 20})
 	if _, err := sendOne(w, c, "first"); !errors.Is(err, journal.ErrFull) || !w.Stats().Full {
 		t.Errorf("send with a reserve that cannot be: %v, %+v", err, w.Stats())
 	}
@@ -183,7 +183,7 @@ func TestRestartOnAFullDisk(t *testing.T) {
 			if want != "" && (len(got) == 0 || got[len(got)-1] != want) {
 				t.Fatalf("seed %d, life %d: the last record is lost", seed, life)
 			}
-			w.Reserve(c, rng.Uint64N(60<<10))
+			w.Reserve(c, journal.Reservation{Snapshots: rng.Uint64N(60 << 10)})
 			for i := range rng.IntN(200) {
 				payload := fmt.Sprintf("%d.%d.%d %0*d", seed, life, i, rng.IntN(3000), i)
 				put := sendOne
@@ -258,7 +258,7 @@ func TestIdleFullDiskIsNotWritten(t *testing.T) {
 		c, _ := claim(t, w, 1)
 		var status journal.Status // written by Run, read when it sleeps
 		w.Watch(c, func(s journal.Status) { status = s })
-		w.Reserve(c, 200<<10)
+		w.Reserve(c, journal.Reservation{Snapshots: 200 << 10})
 		synctest.Wait()
 		fillUp(t, w, c)
 		synctest.Wait()
@@ -415,7 +415,7 @@ func TestReserveIsMergedForALargeGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _ := claim(t, w, 1)
-	w.Reserve(c, 16<<20)
+	w.Reserve(c, journal.Reservation{Snapshots: 16 << 20})
 	commit(t, w)
 	disk.SetOthers(1 << 40)
 	if _, err := keepUp(w, c, string(make([]byte, 12<<20))); err != nil {
@@ -632,7 +632,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 		record := string(make([]byte, 1<<20)) // zeros take no memory
 		var last journal.Position
 		for i := range uint64(idleSends) {
-			w.Reserve(c, i<<19)
+			w.Reserve(c, journal.Reservation{Snapshots: i << 19})
 			at, err := sendOne(w, c, record)
 			for errors.Is(err, journal.ErrBusy) {
 				synctest.Wait()
@@ -647,7 +647,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 		if got := w.Stats(); got.Available < (idleSends-1)<<19 {
 			t.Errorf("%+v: less than is reserved", got)
 		}
-		w.Reserve(c, 0)
+		w.Reserve(c, journal.Reservation{Snapshots: 0})
 		if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {
 			t.Fatal(err)
 		}
@@ -684,7 +684,7 @@ func TestIdleStoreIsNotWritten(t *testing.T) {
 			}
 			stop := runInBackground(t, w)
 			c, _ := claim(t, w, 1)
-			w.Reserve(c, reserved)
+			w.Reserve(c, journal.Reservation{Snapshots: reserved})
 			synctest.Wait()
 			record := string(make([]byte, 1<<20)) // zeros take no memory
 			var last journal.Position
@@ -739,7 +739,7 @@ func TestLargeGroupDoesNotShutOutSmallOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 		disk.SetOthers(space.Free - 30<<20)
-		w.Reserve(c, 1<<20) // has it look
+		w.Reserve(c, journal.Reservation{Snapshots: 1 << 20}) // has it look
 		synctest.Wait()
 		large := string(make([]byte, 40<<20))
 		for err = journal.ErrBusy; errors.Is(err, journal.ErrBusy); synctest.Wait() {
@@ -1002,7 +1002,7 @@ func TestReserveOfACopyHasNoBlocks(t *testing.T) {
 		mem := vfs.NewMem()
 		w := open(t, mem)
 		c, _ := claim(t, w, 1)
-		w.Reserve(c, 50_000)
+		w.Reserve(c, journal.Reservation{Snapshots: 50_000})
 		commit(t, w)
 		if err := w.Close(); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,9 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	manifest := uint64(128) // about how many bytes of the log it takes
 	for _, other := range w.shards {
 		manifest += 48 + 10*uint64(len(other.Segments))
-		u.Reserved += other.reserved
+		u.Reserved += other.reserved.Total()
+		u.Settling += other.reserved.Settling
+		u.Promised += other.reserved.Promised
 		if other.From != 0 && other.From < s.From {
 			u.HeldBack = 0
 		}

@@ -113,9 +113,9 @@ func TestUsageOfSeveralShards(t *testing.T) {
 		t.Errorf("the first from a later place on: %+v and %+v", a, b)
 	}
 	own := w.Usage(one).Reserved // what the log itself writes to truncate
-	w.Reserve(one, 100)
-	w.Reserve(two, 20)
-	w.Reserve(two, 11)
+	w.Reserve(one, journal.Reservation{Snapshots: 100})
+	w.Reserve(two, journal.Reservation{Snapshots: 20})
+	w.Reserve(two, journal.Reservation{Snapshots: 11})
 	if a, b := w.Usage(one).Reserved, w.Usage(two).Reserved; a != own+111 || b != own+111 {
 		t.Errorf("reserved %d and %d, want 111 more than %d", a, b, own)
 	}

@@ -115,10 +115,10 @@ type shard struct {
 	number journal.Shard
 	format.ShardManifest
 	watch      func(journal.Status)
-	lastStatus journal.Status // the last one that watch was called with
-	changes    uint64         // of that status; an owner that was refused meanwhile waits for a call
-	released   bool           // its claim was, and no other has followed
-	reserved   uint64         // bytes for upkeep that its owner may need at once
+	lastStatus journal.Status      // the last one that watch was called with
+	changes    uint64              // of that status; an owner that was refused meanwhile waits for a call
+	released   bool                // its claim was, and no other has followed
+	reserved   journal.Reservation // for upkeep that its owner may need at once
 }
 
 var _ journal.Journal = (*WAL)(nil)

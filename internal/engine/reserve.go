@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/triagemq/triagemq/internal/engine/retention"
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// reserve is what an engine has the journal keep free of senders, so that a full disk can
+// always be emptied. It has two parts:
+//
+//	available on disk, allocated
+//	│◄── settling ──►│◄──── snapshots ────►│◄─ base ─►│◄── senders ──
+//	│ D              │ 2 S                 │          │
+//	0                D                     D + 2 S    target
+//
+//	D   a settlement for each message that waits, each in a group of its own, and what
+//	    must be written before it can be settled. Nothing that is written frees space
+//	    before a snapshot is whole, and in the worst order of settlements a snapshot
+//	    frees nothing: so D alone must be enough to settle everything.
+//	2 S the snapshot in progress, and the next one: the records of a snapshot can be
+//	    freed only when the next one is there.
+//
+// While senders are refused, all that is written keeps one invariant: available >= D.
+//
+//	a send       is admitted if available >= D + 2 S + base afterwards, with the D and S
+//	             that it leads to. The journal adds that to the reserve in the call that
+//	             admits it.
+//	a settlement takes at most what D falls by.
+//	a snapshot   begins if it can be finished without D (its cost is promised to it, and
+//	             others leave that alone), and is given up if that changes.
+//	a failed delivery, a dead letter, a deferral, a lock that ends, a definition: takes
+//	             of what is above D, which snapshots free again. When only D is left
+//	             the engine is short: these are refused or wait.
+//
+// When everything is settled a snapshot is a few hundred bytes, and frees the whole log.
+// All of the reserve are blocks that are allocated, before a send is admitted: another
+// process that fills the disk takes none of them, nor do other journals there.
+//
+// How much each machine needs is asked of it at times; between two times everything that
+// is admitted counts with what it takes at most.
+type reserve struct {
+	size     uint64              // of a snapshot, as of the last look
+	settling uint64              // of all settlements, as of the last look
+	resized  []*Unit             // whose part of both may have changed since
+	more     journal.Reservation // what was admitted since the last look
+	promised uint64              // to the snapshot in progress; zero while the disk is not full
+	at       journal.Position    // of the last look
+	short    bool                // only what settlements need is left
+}
+
+// Needs is what a command will write that adds something.
+type Needs struct {
+	Records  int // bytes of its records
+	Items    int // that have to be let go of one day: messages
+	Snapshot int // bytes by which a snapshot grows, rather more than less
+}
+
+const (
+	// settlement is how much of the log it takes to let go of one item, in a group of its
+	// own: its record has the prefix, a kind and a number.
+	settlement = 24 + 16 + journal.GroupSize
+	// unknown is the size in a snapshot of a body of which nothing is known.
+	unknown = 128
+	// lookUnits is how many machines a step asks at most.
+	lookUnits = 512
+)
+
+// reservation is what the journal has to reserve for it.
+func (n Needs) reservation() journal.Reservation {
+	return journal.Reservation{
+		Settling:  uint64(n.Items) * settlement,
+		Snapshots: uint64(n.Records + n.Items*journal.RecordSize(0) + retention.ReservedSnapshots*n.Snapshot),
+	}
+}
+
+// reserveDue reports whether it is time to ask the machines again.
+func (e *Engine) reserveDue() bool {
+	r, step := &e.reserved, e.opts.SnapshotAfter/looks
+	return r.more.Total() >= step || e.full != e.looked.full && len(r.resized) > 0 ||
+		e.claim.Bound(r.at, max(e.durable, e.tail)) >= step
+}
+
+// updateReserve tells the journal how much to keep free of senders. Only machines that
+// have changed are asked, and at most lookUnits of them: what was admitted counts until
+// all were.
+func (e *Engine) updateReserve() {
+	r := &e.reserved
+	r.at = max(e.durable, e.tail)
+	n := min(len(r.resized), lookUnits)
+	for _, u := range r.resized[:n] {
+		u.resized = false
+		if u.dropped {
+			continue
+		}
+		records, bytes := u.Machine.Settling()
+		settling, size := records*settlement+bytes, u.Machine.SnapshotSize()+u.Overhead
+		r.settling += settling - u.settling
+		r.size += size - u.size
+		u.settling, u.size = settling, size
+	}
+	rest := copy(r.resized, r.resized[n:])
+	clear(r.resized[rest:])
+	if r.resized = r.resized[:rest]; rest == 0 {
+		r.more = journal.Reservation{}
+	}
+	open := uint64(e.eff.Size() + e.eff.Count()*journal.RecordSize(0)) // is yet to be appended
+	e.journal.Reserve(e.claim, r.more.Plus(journal.Reservation{
+		Settling:  r.settling,
+		Snapshots: retention.ReservedSnapshots*r.size + open,
+		Promised:  r.promised,
+	}))
+}
+
+// forget leaves out a unit that is dropped.
+func (r *reserve) forget(u *Unit) {
+	r.size -= u.size
+	r.settling -= u.settling
+	u.size, u.settling = 0, 0
+}
+
+// resize has the next look ask a machine for its size again.
+func (e *Engine) resize(u *Unit) {
+	if !u.resized {
+		u.resized = true
+		e.reserved.resized = append(e.reserved.resized, u)
+	}
+}
+
+// promise sets aside what the snapshot in progress takes on a full disk, so that other
+// shards do not begin what could then not be finished.
+func (e *Engine) promise(bytes uint64) {
+	if e.reserved.promised != bytes {
+		e.reserved.promised = bytes
+		e.updateReserve()
+	}
+}
+
+// noteShort notes at the beginning of a step whether only what settlements need is left.
+func (e *Engine) noteShort() {
+	e.reserved.short = false
+	if e.full {
+		log := e.journal.Usage(e.claim)
+		e.reserved.short = log.Available+log.Free < log.Settling+log.Promised
+	}
+}
