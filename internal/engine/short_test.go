@@ -12,6 +12,21 @@ import (
 	"github.com/triagemq/triagemq/internal/machine"
 )
 
+// A sender that comes when the journal has space again is not refused
+// because the news of it has not come yet.
+func TestFullIsWhatTheJournalSaysNow(t *testing.T) {
+	r := newRig(t, Options{})
+	st := r.wal.Status(r.e.claim)
+	st.Full = true
+	r.e.mail.report(st)
+	asked, full := false, false
+	r.do(func(h *counterHost) { asked, full = true, h.tx.StillFull() }, nil)
+	r.step()
+	if !asked || full {
+		t.Errorf("asked %t: full %t, and the journal has space", asked, full)
+	}
+}
+
 // When there is no space at all, the callers that wait are refused after a few seconds, and
 // later ones at once; what must not be lost waits, and is done when there is space.
 func TestCallersAreRefusedWhileNothingCanBeWritten(t *testing.T) {

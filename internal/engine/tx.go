@@ -65,8 +65,13 @@ func (tx *Tx) CommitIfFull() { tx.e.commitIfFull() }
 // that it can never be one, ErrDiskFull that there is no space. If the command goes on to
 // store ordinary bodies, they are refused unless its needs are met, too.
 func (tx *Tx) Reserve(n Needs) error {
-	e, bytes := tx.e, n.Records
-	e.needs = n
+	tx.e.needs = n
+	return tx.Fits(n.Records)
+}
+
+// Fits is Reserve for a command that adds nothing that must be let go of one day.
+func (tx *Tx) Fits(bytes int) error {
+	e := tx.e
 	if bytes > e.claim.MaxGroup/4*3 {
 		return ErrTooLarge
 	}
@@ -113,6 +118,10 @@ func (tx *Tx) Spare() uint64 {
 	u := tx.e.journal.Usage(tx.e.claim)
 	return u.Available - min(u.Available, u.Reserved)
 }
+
+// StillFull is Full for a sender who is about to be refused. The journal is asked once
+// more: the status that says there is space may not have come yet, while others have seen it.
+func (tx *Tx) StillFull() bool { return tx.e.full && tx.e.journal.Status(tx.e.claim).Full }
 
 // Short reports whether nothing is left on the disk but what settlements need. What frees
 // no space is then refused.

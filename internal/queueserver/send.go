@@ -83,7 +83,7 @@ func (o *sending) Refusable() bool { return true }
 // Apply implements [engine.Command].
 func (o *sending) Apply(tx *engine.Tx) {
 	s := o.shard
-	if s.tx.Full() {
+	if s.tx.StillFull() {
 		o.Done(nil, ErrDiskFull)
 		return
 	}

@@ -53,7 +53,7 @@ func (a *appending) Reply(err error) { a.Done(a.first, err) }
 
 // Apply implements [engine.Command].
 func (a *appending) Apply(tx *engine.Tx) {
-	if tx.Full() {
+	if tx.StillFull() {
 		a.Done(0, ErrDiskFull)
 		return
 	}

@@ -191,7 +191,7 @@ func (c *coordinator) growth(tx *engine.Tx) int64 {
 // oneGroup refuses a command whose records, which are one group of the journal, are larger
 // than the segments with which the store was made allow: that would end the hub.
 func (h *Hub) oneGroup(bytes int) error {
-	err := h.tx.Reserve(bytes)
+	err := h.tx.Fits(bytes)
 	if errors.Is(err, engine.ErrTooLarge) {
 		return fmt.Errorf("%w: up to %d bytes of records about partitions are more than a segment of the store takes (storage.segmentSize)", err, bytes)
 	}

@@ -493,7 +493,7 @@ func TestAPauseThatIsTooLargeIsRefused(t *testing.T) {
 		r.pass(time.Second, x)
 		for _, g := range x.has.Grants {
 			if err := r.do(func() error {
-				return r.h.Release(t.Context(), "g", x.opts.ID, g.Partition, g.Epoch, time.Hour)
+				return r.h.Release(t.Context(), "g", x.opts.ID, x.opts.Run, g.Partition, g.Epoch, time.Hour)
 			}); err != nil {
 				t.Fatal(err)
 			}
