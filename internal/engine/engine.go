@@ -103,6 +103,7 @@ type Engine struct {
 	written   retention.Written // bytes of records
 	losses    Losses            // of the history that was replayed
 	reserved  reserve
+	nextTake  int   // how many commands the next step takes
 	needs     Needs // of the command that stores bodies next; zero is not known
 
 	work     sync.WaitGroup  // what runs beside the engine
@@ -240,7 +241,7 @@ func (e *Engine) stop(err error) {
 	}
 	e.delayed = nil
 	for {
-		cs, _ := e.mail.take()
+		cs, _ := e.mail.take(maxTake)
 		for _, c := range cs {
 			c.Fail(err)
 		}
@@ -325,7 +326,8 @@ func (e *Engine) apply() {
 		e.refuseWaiting()
 		return
 	}
-	cs, status := e.mail.take()
+	cs, status := e.mail.take(e.nextTake)
+	before := e.written.All
 	e.observe(status)
 	if e.failed != nil {
 		for _, c := range cs {
@@ -349,6 +351,7 @@ func (e *Engine) apply() {
 			return
 		}
 	}
+	e.nextTake = nextTake(len(cs), e.written.All-before)
 	if e.tick(); !e.stuck {
 		e.nextStep()
 	}

@@ -157,7 +157,7 @@ func (e *Engine) refuseWaiting() {
 	e.delayed = refuse(e.delayed)
 	var kept []Command
 	for more := true; more; {
-		cs, _ := e.mail.take()
+		cs, _ := e.mail.take(maxTake)
 		more = len(cs) == maxTake
 		kept = append(kept, refuse(cs)...)
 	}

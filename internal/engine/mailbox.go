@@ -65,12 +65,28 @@ func (m *mailbox) report(st journal.Status) {
 	m.wake.Notify()
 }
 
-// maxTake is how many commands one step takes: however many wait, what became
-// durable in the meantime is released in between.
-const maxTake = 512
+const (
+	// maxTake is how many commands one step takes: however many wait, what became
+	// durable in the meantime is released in between.
+	maxTake = 512
+	// takeBytes is about how many bytes the commands of one step write, going by those of
+	// the step before: a command may be a batch of a hundred messages.
+	takeBytes = 2 << 20
+	// minTake is how many commands a step takes whatever they write.
+	minTake = 8
+)
 
-// take returns the commands that waited longest, valid until the next take.
-func (m *mailbox) take() ([]Command, journal.Status) {
+// nextTake returns how many commands the next step takes, after one in which so many have
+// written so many bytes.
+func nextTake(commands int, bytes uint64) int {
+	if commands == 0 || bytes == 0 {
+		return maxTake
+	}
+	return int(max(minTake, min(maxTake, takeBytes*uint64(commands)/bytes)))
+}
+
+// take returns the commands that waited longest, at most so many, valid until the next take.
+func (m *mailbox) take(most int) ([]Command, journal.Status) {
 	m.mu.Lock()
 	st := m.status
 	if m.head > 0 && m.head >= len(m.cs)/2 { // what was taken before is done
@@ -79,11 +95,11 @@ func (m *mailbox) take() ([]Command, journal.Status) {
 		m.cs, m.head = m.cs[:n], 0
 	}
 	clear(m.cs[:m.head])
-	if left := m.cs[m.head:]; len(left) > maxTake {
-		m.head += maxTake
+	if left := m.cs[m.head:]; len(left) > most {
+		m.head += most
 		m.mu.Unlock()
 		m.wake.Notify()
-		return left[:maxTake:maxTake], st
+		return left[:most:most], st
 	}
 	cs := m.cs[m.head:]
 	clear(m.spare)

@@ -37,7 +37,7 @@ func TestMailboxIsTakenInBoundedPieces(t *testing.T) {
 		default:
 			t.Fatalf("%d operations left and no receiver was woken", posted-next)
 		}
-		ops, _ := m.take()
+		ops, _ := m.take(maxTake)
 		if len(ops) > maxTake {
 			t.Fatalf("took %d operations, want at maxTake %d", len(ops), maxTake)
 		}
@@ -65,8 +65,26 @@ func TestFullMailboxRefusesWhatAddsWork(t *testing.T) {
 	if err := m.tryPush(numbered{}); err != ErrBusy {
 		t.Fatalf("one too many: %v, want %v", err, ErrBusy)
 	}
-	m.take()
+	m.take(maxTake)
 	if err := m.tryPush(numbered{}); err != nil {
 		t.Fatalf("after a step has taken some: %v", err)
+	}
+}
+
+// Commands that write much are taken a few at a time: a step has a bound whatever they are.
+func TestStepsTakeFewLargeCommands(t *testing.T) {
+	for _, tt := range []struct {
+		commands int
+		bytes    uint64
+		want     int
+	}{
+		{0, 0, maxTake},
+		{512, 100 << 10, maxTake},
+		{512, 8 << 20, 128},
+		{1, 64 << 20, minTake},
+	} {
+		if got := nextTake(tt.commands, tt.bytes); got != tt.want {
+			t.Errorf("after %d commands of %d bytes: %d, want %d", tt.commands, tt.bytes, got, tt.want)
+		}
 	}
 }

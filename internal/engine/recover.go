@@ -60,6 +60,7 @@ func newEngine(ctx context.Context, j journal.Journal, claim journal.Claim, opts
 		mail:       newMailbox(opts.Mailbox),
 		units:      make(map[uint64]*Unit),
 		live:       retention.NewLiveness(claim),
+		nextTake:   maxTake,
 		groupLimit: min(claim.MaxGroup/4, 1<<20),
 	}
 	if e.opts.BodiesStay {
