@@ -212,10 +212,24 @@ func (w *WAL) provide(need uint64, b budget) (bool, error) {
 	if p == nil && err == nil && b == emergency {
 		p, err = w.merge(size)
 	}
-	if p == nil || err != nil {
-		return false, err
+	for p != nil && err == nil {
+		made, failed := w.format(p)
+		if made || failed != nil || b != emergency {
+			return made, failed
+		}
+		// A file system that is full to the last block may need one of its own, for the
+		// name or for the map of a file that is written for the first time.
+		w.mu.Lock()
+		several := len(w.pool.spares) > 1
+		w.mu.Unlock()
+		if !several || !w.giveUpSpare() {
+			return false, nil
+		}
+		w.mu.Lock()
+		p = w.takeSpare(size)
+		w.mu.Unlock()
 	}
-	return w.format(p)
+	return false, err
 }
 
 // enlarge gives a segment that is ready, or became active since, more space, if
