@@ -120,8 +120,8 @@ func (h *Hub) tickGroups() {
 // the reserve is enough however often it runs, as long as the state itself hardly grows.
 func (h *Hub) settles(fn groupCommand) func(*engine.Tx) error { return h.within(2*paceBurst, fn) }
 
-// adds is settles for what can be repeated for ever and takes the place of something: joins
-// and claims. It is refused earlier if too much was written.
+// adds is settles for commands that a client can repeat without end: joins and claims. They
+// are refused earlier if too much was written.
 func (h *Hub) adds(fn groupCommand) func(*engine.Tx) error { return h.within(paceBurst, fn) }
 
 // operates makes a task of a command of the coordinator that an operator gives. It is refused
