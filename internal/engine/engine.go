@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -455,5 +456,8 @@ func (e *Engine) forget(us []*Unit) {
 		e.reserved.forget(u)
 		u.dropped = true
 		delete(e.units, u.ID)
+		if u.resized {
+			e.reserved.resized = slices.DeleteFunc(e.reserved.resized, func(x *Unit) bool { return x == u })
+		}
 	}
 }

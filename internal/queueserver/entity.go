@@ -239,9 +239,11 @@ func (s *Shard) recordArrivals(at journal.Position) {
 		hq.assignedSeqs = false
 		hq.arrivals.Appended(at, s.tx.Durable())
 	}
+	clear(s.assignedSeqs) // what is deleted must leave memory
 	s.assignedSeqs = s.assignedSeqs[:0]
 	for _, hq := range s.fenced {
 		hq.fence, hq.fenced = at, false
 	}
+	clear(s.fenced)
 	s.fenced = s.fenced[:0]
 }

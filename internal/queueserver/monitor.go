@@ -145,6 +145,7 @@ func (o Measure) begin(_ *Shard, r *[]Measured) work {
 			if !hq.dropped() && !hq.q.SeekOldest(&visits) {
 				return false, nil
 			}
+			s.measured.due[0] = nil // what is deleted must leave memory
 			s.measured.due = s.measured.due[1:]
 			left--
 			hq.toMeasure = false

@@ -265,8 +265,9 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 	return refs, nil
 }
 
-// forget clears the arrivals that observers have decided about.
+// forget clears the arrivals that observers have decided about, and the queues.
 func (x *scratch) forget() {
+	clear(x.queues) // one that is deleted must leave memory
 	clear(x.arrivals)
 	x.arrivals = x.arrivals[:0]
 	clear(x.admitted)
@@ -391,6 +392,7 @@ func (s *Shard) recordPublished() {
 		s.eff.Uint(e.Published)
 		s.eff.End()
 	}
+	clear(s.touched)
 	s.touched = s.touched[:0]
 }
 
