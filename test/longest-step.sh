@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # How long a step of a shard takes, and how long an urgent message waits, with many
-# messages waiting, without and with a snapshot under way.
+# messages waiting: while they are sent, without and with a snapshot under way, and while
+# they are purged beside a neighbour.
 #
 #   test/longest-step.sh [MESSAGES] [URGENT]
 #
@@ -29,10 +30,12 @@ cat >"$work/config.yaml" <<END
 data: $work/data
 listeners: ["127.0.0.1:$port"]
 storage: {shards: 1}
+limits: {storedMemory: 16GiB}
 security: {rules: [{name: RootManageSharedAccessKey, rights: [Send, Listen, Manage], primaryKey: "$key"}]}
 queues:
   - {name: work, maxSizeInMegabytes: 1000000}
   - {name: ballast, maxSizeInMegabytes: 1000000}
+  - {name: neighbour}
 END
 "$binary" serve --config "$work/config.yaml" >"$work/log" 2>&1 &
 pid=$!
@@ -61,8 +64,27 @@ measure() { # NAME
 	echo "$1: no step longer than $(longest "$work/before" "$work/after")"
 }
 
+# beside NAME COMMAND...: the longest step during a command, and what a neighbour notices, who
+# sends and receives 500 messages a second.
+beside() {
+	local name=$1 neighbour
+	shift
+	steps >"$work/before"
+	"$binary" bench --connection-string "$url" --queue neighbour --rate 500 --duration 30s --senders 1 --receivers 1 --credit 10 --quiet >"$work/neighbour" &
+	neighbour=$!
+	sleep 1
+	local begin=$SECONDS
+	"$@"
+	echo "$name: $((SECONDS - begin)) s"
+	steps >"$work/after"
+	wait "$neighbour"
+	grep -E 'latency|confirm' "$work/neighbour" | sed "s/^ */$name: the neighbour's /" || cat "$work/neighbour"
+	echo "$name: no step longer than $(longest "$work/before" "$work/after")"
+	paste -d' ' "$work/before" "$work/after" | awk -v name="$name" '{n = $4 - $2; if (n > last && $1 > 0.004) print name ": " n - last " steps up to " $1 " s"; last = n}'
+}
+
 echo "sending $messages messages"
-"$binary" bench --connection-string "$url" --queue work --mode send --count "$messages" --batch 100 --window 20 --quiet
+beside fill "$binary" bench --connection-string "$url" --queue work --mode send --count "$messages" --batch 100 --window 20 --quiet
 until [[ $(metric 'triagemq_shard_snapshot_bytes_total{shard="0"}') == "$(sleep 3; metric 'triagemq_shard_snapshot_bytes_total{shard="0"}')" ]]; do :; done
 measure 'no snapshot'
 # Twice the size of a snapshot in other messages has the next one taken. The disk gets
@@ -70,3 +92,5 @@ measure 'no snapshot'
 "$binary" bench --connection-string "$url" --queue ballast --mode send --size 200000 --count $((messages / 3000 + 500)) --quiet >/dev/null
 sleep 1
 measure 'with a snapshot'
+purge() { curl -fs -u "RootManageSharedAccessKey:$key" -X DELETE "http://127.0.0.1:$port/api/v1/queues/work/messages"; }
+beside purge purge
