@@ -40,8 +40,9 @@
 // more: each is renewed at half of the remaining time, and every ten seconds at least.
 // Shorter locks need a broker whose clock is not ahead by more than half a lock.
 //
-// The count of preemptions and the state of a task travel as properties of its message,
-// so its sender can make them up. They are to be trusted as its body is.
+// The count of preemptions and the state of a task travel as properties of its message.
+// The broker removes them from what senders send. Brokers without our extensions do not: there
+// they are to be trusted as the body is.
 //
 // Brokers without our extensions, such as Azure Service Bus, cannot filter by level or
 // wait at several sources. There a pool polls its sources in order, at least once a
