@@ -103,7 +103,7 @@ type Preemption struct {
 	// MinRun is how long a task runs before it can be preempted; default not at all.
 	MinRun time.Duration
 	// Budget is how often one message can be preempted; default 10, negative: no limit.
-	// Senders can make up the count; those that are not trusted call for a negative one.
+	// Senders cannot set the count, except at brokers without our extensions.
 	Budget int
 	// Cancel ends the context of the preempted handler, with ErrPreempted as the cause, so that it
 	// saves its state and returns. Otherwise it goes on until it calls [Task.Yield].
