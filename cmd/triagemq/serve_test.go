@@ -67,7 +67,7 @@ func (w *stopOnWarning) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// Number 21 of the list of doors: development for other machines warns in red.
+// Development for other machines warns in red.
 func TestServeWarnsOfRemoteDevelopment(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

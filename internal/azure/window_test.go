@@ -8,7 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/budget"
 )
 
-// Line A12 of the hardening list: what a sender may have on its way is bounded in
+// What a sender may have on its way is bounded in
 // bytes.
 func TestWindowFollowsTheSizeOfMessages(t *testing.T) {
 	w := NewWindow(budget.UnsyncedLimit / 4)

@@ -79,7 +79,7 @@ func (k *collect) bodies(t *testing.T) (texts []string) {
 	return texts
 }
 
-// Line A6: a damaged body on the disk is an incident of its message. In both modes
+// A damaged body on the disk is an incident of its message. In both modes
 // the others are served, the message is a dead letter with the reason, the operator
 // is told by a metric, an alert and journal verify, and it is not redriven.
 func TestDamagedBodyIsAnIncidentOfItsMessage(t *testing.T) {

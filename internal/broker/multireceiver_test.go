@@ -191,7 +191,7 @@ func TestSetByLevelCountsWhatCanBeHandedOut(t *testing.T) {
 	}
 }
 
-// Line A5: what comes to a set that is over goes back, at once and uncounted.
+// What comes to a set that is over goes back, at once and uncounted.
 func TestSetThatIsOverGivesBackWhatComes(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
@@ -212,7 +212,7 @@ func TestSetThatIsOverGivesBackWhatComes(t *testing.T) {
 	}
 }
 
-// Line A5: the same for a delivery that waits in the set when it ends.
+// The same for a delivery that waits in the set when it ends.
 func TestSetThatEndsGivesBackWhatWaits(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})

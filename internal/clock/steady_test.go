@@ -48,7 +48,7 @@ func TestUndisturbedClockIsTheWallClock(t *testing.T) {
 	}
 }
 
-// Line A10 of the hardening list: a wall clock that is set back does not stop time.
+// A wall clock that is set back does not stop time.
 func TestWallClockSetBack(t *testing.T) {
 	m := &machine{wall: noon}
 	c := New(m.read)
@@ -166,7 +166,7 @@ func TestOldReadingIsNoTimeTravel(t *testing.T) {
 	}
 }
 
-// Line A10: a restarted process continues from the times it has stored,
+// A restarted process continues from the times it has stored,
 // although the wall clock was set back meanwhile.
 func TestClockBeginsWithWhatWasStored(t *testing.T) {
 	m := &machine{wall: noon}

@@ -133,7 +133,7 @@ func TestErrorsWhileStoppingAreReported(t *testing.T) {
 	})
 }
 
-// Line A12 of the hardening list: when the disk hangs, every layer above it
+// When the disk hangs, every layer above it
 // exceeds its time. The grace period is for all of them together.
 func TestGraceIsForAllLayersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// Line A5: what a consumer was to be given and did not get goes back at its detach,
+// What a consumer was to be given and did not get goes back at its detach,
 // at once and uncounted, whatever it waits for and however it was taken.
 func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 	want := []string{"a", "b", "c"}

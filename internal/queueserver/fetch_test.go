@@ -92,7 +92,7 @@ func TestDrainWaitsForBodies(t *testing.T) {
 	}
 }
 
-// Line A5: a message that is held for its body goes back with its consumer.
+// A message that is held for its body goes back with its consumer.
 func TestDetachReturnsWhatWaitsForItsBody(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
 	id := r.define("orders", minute)
@@ -113,7 +113,7 @@ func TestDetachReturnsWhatWaitsForItsBody(t *testing.T) {
 	}
 }
 
-// Line A5: a lock that runs out while its delivery waits for the disk has failed
+// A lock that runs out while its delivery waits for the disk has failed
 // nothing, nor has a session that does.
 func TestUndeliveredLocksThatRunOutDoNotCount(t *testing.T) {
 	r := newRig(t, Options{})
@@ -341,7 +341,7 @@ func TestParkedSettlementsAreAnswered(t *testing.T) {
 	}
 }
 
-// Line A7: on a full disk a settlement with properties is refused and leaves the lock
+// On a full disk a settlement with properties is refused and leaves the lock
 // as it was; a dead letter needs neither its body nor space for another one.
 func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
@@ -457,7 +457,7 @@ func TestReasonsBesideTheBody(t *testing.T) {
 	}
 }
 
-// Line A5: what was received and deleted returns although its block was freed.
+// What was received and deleted returns although its block was freed.
 func TestReturnAfterItsBlockIsGone(t *testing.T) {
 	r := newRig(t, Options{SnapshotAfter: 4 << 10})
 	id := r.define("orders", minute)
@@ -496,7 +496,7 @@ func TestReturnAfterItsBlockIsGone(t *testing.T) {
 	}
 }
 
-// Line A5: nobody may get a message that returned before that is durable: after a
+// Nobody may get a message that returned before that is durable: after a
 // crash it would be theirs alone.
 func TestReturnedMessageWaitsUntilThatIsDurable(t *testing.T) {
 	r := newRig(t, Options{})
@@ -545,7 +545,7 @@ func TestReturnFailedCounts(t *testing.T) {
 	}
 }
 
-// Line A5: a shard that stops gives back what it has removed for a consumer and not
+// A shard that stops gives back what it has removed for a consumer and not
 // handed over.
 func TestStopReturnsWhatWasNotDelivered(t *testing.T) {
 	r := newRig(t, Options{})

@@ -19,7 +19,7 @@ import (
 
 var errTold = errors.New("told to stop")
 
-// Line A12 of the hardening list: a shard that is told to stop waits for the disk
+// A shard that is told to stop waits for the disk
 // up to its time limit.
 func TestDrainEndsAtItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func (r *rig) runs(t *testing.T) (stop func()) {
 	}
 }
 
-// Line A10 of the hardening list: a wall clock that is set back by an hour freezes
+// A wall clock that is set back by an hour freezes
 // no lock, no schedule and no life; nor does it after a restart.
 func TestWallClockSetBackFreezesNothing(t *testing.T) {
 	for _, restart := range []bool{false, true} {

@@ -103,7 +103,7 @@ func (k *taker) settleWith(v Disposition, set []message.Change) {
 	k.r.step()
 }
 
-// Line A6: a body that cannot be read is an incident of its message. In
+// A body that cannot be read is an incident of its message. In
 // receive-and-delete as otherwise the message goes to the dead letters with the
 // reason, and everybody else is served.
 func TestUnreadableBodyIsQuarantined(t *testing.T) {

@@ -50,7 +50,7 @@ func basic(rule access.Rule) string {
 	return r.Header.Get("Authorization")
 }
 
-// Number 17 of the list of doors: in development this machine is accepted, but not a
+// In development this machine is accepted, but not a
 // page that its user is reading, by whatever name it comes.
 func TestDevelopmentKeepsPagesOut(t *testing.T) {
 	r := run(t, func(c *Config) { c.Security.Hosts = []string{"broker.example:5300"} })
@@ -166,7 +166,7 @@ func TestAnswersAreNoPages(t *testing.T) {
 	}
 }
 
-// Number 21 of the list of doors: what a proxy passes on is not of this machine, be it
+// What a proxy passes on is not of this machine, be it
 // by WebSocket.
 func TestProxiedWebSocketNeedsAKey(t *testing.T) {
 	r := run(t, nil)

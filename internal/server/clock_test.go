@@ -13,7 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/clock"
 )
 
-// Line A10 of the hardening list: who sets the clock of a machine is told what
+// Who sets the clock of a machine is told what
 // follows from it, once.
 func TestOperatorIsToldOfTheWallClock(t *testing.T) {
 	var text bytes.Buffer

@@ -45,7 +45,7 @@ func (s *starved) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Line A11: accepting goes on when there are descriptors again, and a long lack of
+// Accepting goes on when there are descriptors again, and a long lack of
 // them is told once.
 func TestAcceptSurvivesALackOfDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -59,7 +59,7 @@ func status(t *testing.T, br *bufio.Reader) int {
 	return res.StatusCode
 }
 
-// Number 7 of the list of doors: an unauthenticated peer is told at once that it is one, its body is
+// An unauthenticated peer is told at once that it is one, its body is
 // not waited for, and neither is its next request.
 func TestBodyOfUnauthenticatedRequestIsNotRead(t *testing.T) {
 	r := strict(t, nil)

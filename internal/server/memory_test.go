@@ -84,7 +84,7 @@ func hostile(kind int) []byte {
 	return open
 }
 
-// Numbers 5 and 16 of "Hardening the doors", measured: a thousand hostile connections
+// A thousand hostile connections
 // that have not logged in hold less than 100 MiB together, and a client with a key gets
 // in and is served.
 func TestThousandHostilePeers(t *testing.T) {

@@ -386,7 +386,7 @@ func TestPlainTextElsewhereNeedsAWord(t *testing.T) {
 	}
 }
 
-// Number 21 of the list of doors: without a key for this machine alone.
+// Without a key for this machine alone.
 func TestDevelopmentIsForThisMachine(t *testing.T) {
 	for _, tt := range []struct {
 		listen string
@@ -439,7 +439,7 @@ func TestRemoteDevelopmentNeedsAKey(t *testing.T) {
 	r.roundTrip(r.dial(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(r.up.NewKey.Name, r.up.NewKey.PrimaryKey)})
 }
 
-// Number 22 of the list of doors: the key is made by the first start that needs one,
+// The key is made by the first start that needs one,
 // and shown by it.
 func TestKeyIsMadeWhenItIsNeeded(t *testing.T) {
 	var cfg Config
@@ -509,7 +509,7 @@ func (h *hanging) hang() {
 	})
 }
 
-// Line A12 of the hardening list: the broker obeys an order to stop within its
+// The broker obeys an order to stop within its
 // grace although the disk does not answer, and says what it could not finish.
 func TestStopWhileTheDiskHangs(t *testing.T) {
 	var disk *hanging
@@ -562,7 +562,7 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 	}
 }
 
-// Line A12: neither does a start on a disk that hangs keep the process from ending.
+// Neither does a start on a disk that hangs keep the process from ending.
 func TestStopWhileTheStoreIsOpened(t *testing.T) {
 	for _, op := range []vfs.Op{vfs.OpList, vfs.OpSync} { // while it is read, and written
 		disk, hangs, released := vfs.NewFault(vfs.NewMem()), make(chan struct{}), make(chan struct{})
@@ -593,7 +593,7 @@ func TestStopWhileTheStoreIsOpened(t *testing.T) {
 	}
 }
 
-// Line A12: the entities of a file are made durable before anybody is served.
+// The entities of a file are made durable before anybody is served.
 func TestStopWhileEntitiesAreDefined(t *testing.T) {
 	disk, hangs, released := vfs.NewFault(vfs.NewMem()), make(chan struct{}), make(chan struct{})
 	defer close(released)
@@ -627,7 +627,7 @@ func TestStopWhileEntitiesAreDefined(t *testing.T) {
 	}
 }
 
-// Line A12 of the hardening list: twelve senders of large messages and a disk that
+// Twelve senders of large messages and a disk that
 // hangs take no more memory than there is for what is not on disk yet. When the disk
 // goes on, so do they, and nothing is lost or refused.
 func TestSendersWaitWhileTheDiskHangs(t *testing.T) {

@@ -27,7 +27,7 @@ func (p *peerOf) deferMessages(n, size int) (seqs []int64) {
 	return seqs
 }
 
-// Line A16: a number that is asked for twice, in receive-and-delete, is one message,
+// A number that is asked for twice, in receive-and-delete, is one message,
 // and that arrives.
 func TestDeferredNumberGivenTwiceIsNotLost(t *testing.T) {
 	b := start(t)
@@ -43,7 +43,7 @@ func TestDeferredNumberGivenTwiceIsNotLost(t *testing.T) {
 	}
 }
 
-// Line A16: what does not fit into the reply of a receive by number stays where it is,
+// What does not fit into the reply of a receive by number stays where it is,
 // whether messages are deleted or locked.
 func TestDeferredBeyondTheReplyStayDeferred(t *testing.T) {
 	for _, mode := range []uint32{0, 1} {

@@ -76,7 +76,7 @@ func settles(n func() int64) (most int64) {
 	return most
 }
 
-// Number 9 of "Hardening the doors": receivers with much prefetch on one connection
+// Receivers with much prefetch on one connection
 // whose peer does not keep up. What is on its way is bounded for the connection,
 // nobody is cut off, and everything arrives.
 func TestPrefetchIsBoundedInBytes(t *testing.T) {

@@ -56,7 +56,7 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	}
 }
 
-// Number 9 of "Hardening the doors": the broker delivers a hundred messages with one
+// The broker delivers a hundred messages with one
 // call, of which the peer reads one after the other. Those that were encoded must not
 // stay in memory until the last of them is.
 func TestEncodedDeliveriesHoldNoBodies(t *testing.T) {

@@ -46,7 +46,7 @@ func (b *bench) wantNothingHeld(t *testing.T, ps ...*peerOf) {
 	}
 }
 
-// Number 12 of "Hardening the doors": messages in temporary nodes that nobody reads are
+// Messages in temporary nodes that nobody reads are
 // charged to the connection that has the nodes.
 func TestTemporaryNodesAreCharged(t *testing.T) {
 	const limit = 64 << 20 // a connection has 16 MiB of it

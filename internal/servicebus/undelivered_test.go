@@ -125,7 +125,7 @@ func (b *bench) uncounted(t *testing.T) {
 	}
 }
 
-// Line A5: what lies between the broker and the peer when a link ends goes back at
+// What lies between the broker and the peer when a link ends goes back at
 // once and uncounted, whichever side ends it and however.
 func TestDeliveriesGoBackWhicheverWayTheLinkEnds(t *testing.T) {
 	const n, window = 10, 2
@@ -168,7 +168,7 @@ func TestDeliveriesGoBackWhicheverWayTheLinkEnds(t *testing.T) {
 	}
 }
 
-// Line A5: the same for what was written out and the peer did not read.
+// The same for what was written out and the peer did not read.
 func TestUnreadDeliveriesGoBack(t *testing.T) {
 	for _, mode := range []frame.SenderSettleMode{frame.SenderSettled, frame.SenderUnsettled} {
 		t.Run(fmt.Sprint("mode ", mode), func(t *testing.T) {
@@ -207,7 +207,7 @@ func (k *keep) Deliver(ds []broker.Delivery) { k.ds = append(k.ds, ds...) }
 func (k *keep) Drained()                     {}
 func (k *keep) Ended(error)                  {}
 
-// Line A5: a pre-settled delivery that waits for credit goes back with its link,
+// A pre-settled delivery that waits for credit goes back with its link,
 // and so does one that comes when the link has gone.
 func TestStashedDeliveriesGoBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestStashedDeliveriesGoBack(t *testing.T) {
 	})
 }
 
-// Line A5: when a token ends, so does what the broker keeps for the links that stood
+// When a token ends, so does what the broker keeps for the links that stood
 // on it: a session is free for others at once.
 func TestTokenThatEndsFreesItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestTokenThatEndsFreesItsSession(t *testing.T) {
 	})
 }
 
-// Line A5: messages in a reply that cannot be sent go back, too.
+// Messages in a reply that cannot be sent go back, too.
 func TestUnsentReplyGivesItsMessagesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Line A7 of the hardening list: a full disk stops only senders, and only as
+// A full disk stops only senders, and only as
 // long as it is full. No restart is needed, and every restart works.
 func TestFullDiskStopsSendersOnly(t *testing.T) {
 	needMounts(t)

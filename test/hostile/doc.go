@@ -5,8 +5,8 @@
 //
 // # How
 //
-// TestHostile runs one broker with keys of every kind and plays each fault of
-// the list "Hardening the doors" as a subtest with its number. While a subtest
+// TestHostile runs one broker with keys of every kind and plays each attack as a
+// subtest. The number before a name only keeps variants together. While a subtest
 // runs, a bystander sends and receives small messages on a separate queue. A
 // subtest fails if its own check does, and always if
 //
@@ -30,7 +30,7 @@
 //
 // # Long
 //
-// HOSTILE_LONG=1 runs each number at the size at which it was first seen, and
+// HOSTILE_LONG=1 runs each attack at the size at which it was first seen, and
 // allows the process a minute to return to the baseline. Without it the suite
 // takes less than a minute.
 //

@@ -121,7 +121,7 @@ type attack struct {
 	play func(*scene)
 }
 
-// firstRound is the scenes of the list "Hardening the doors", by their numbers there.
+// firstRound is the attacks by a peer on connections, tokens, memory and rights.
 var firstRound = []attack{
 	{"01_long_group_ids", longGroupIDs},
 	{"01_long_fair_keys", longFairKeys},
@@ -159,7 +159,7 @@ var firstRound = []attack{
 	{"m_leaving_in_a_request", leavingInARequest},
 }
 
-// TestHostile plays every number of the list against a broker that may use 512 MiB.
+// TestHostile plays every attack against a broker that may use 512 MiB.
 // Scenes that leave most garbage come first: an idle process collects it every two minutes only.
 func TestHostile(t *testing.T) {
 	a := &arena{t: t}

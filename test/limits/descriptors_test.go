@@ -15,7 +15,7 @@ import (
 	"github.com/Azure/go-amqp"
 )
 
-// Line A11 of the hardening list: a process with 128 descriptors gets 200
+// A process with 128 descriptors gets 200
 // unauthenticated connections while its store needs new files.
 func TestUnauthenticatedPeersTakeNoDescriptorFromTheStore(t *testing.T) {
 	b := start(t, "ulimit -n 128")

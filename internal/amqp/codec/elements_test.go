@@ -16,7 +16,7 @@ func emptyArray(code byte, n int) []byte {
 	return b
 }
 
-// Numbers 4 and 5 of "Hardening the doors": decoding needs memory for every
+// Decoding needs memory for every
 // element, also for those without bytes. So they are counted, in one array and
 // in all arrays of a value together.
 func TestElementsWithoutBytesAreCounted(t *testing.T) {

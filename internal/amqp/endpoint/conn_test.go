@@ -248,7 +248,7 @@ func sending() []byte {
 		encode(0, 0, &frame.Attach{Name: "s", Target: &frame.Target{Address: "q"}}, nil))
 }
 
-// Line A12 of the hardening list: a peer whose delivery finds no space is paused, and
+// A peer whose delivery finds no space is paused, and
 // nothing of it is lost, repeated or read ahead.
 func TestPeerIsPausedWhileThereIsNoSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -67,7 +67,7 @@ func (a *countingApp) Detached(l *Link, err error) {
 
 func (a *countingApp) Closed(error) { a.closed++ }
 
-// Number 14 of "Hardening the doors": no matter who ends a link, the App is notified once,
+// No matter who ends a link, the App is notified once,
 // and of every link that it was asked for.
 func TestEveryLinkEndsOnce(t *testing.T) {
 	for seed := range uint64(300) {

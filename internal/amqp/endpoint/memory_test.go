@@ -43,7 +43,7 @@ func attachOf(i int, a frame.Attach) []byte {
 	return encode(0, 0, &a, nil)
 }
 
-// Numbers 5 and 16 of "Hardening the doors": whatever a peer sends that has not logged
+// Whatever a peer sends that has not logged
 // in, it makes us hold 64 KiB at most. It is not read from, or it is cut off.
 func TestUnauthenticatedPeerHoldsLittle(t *testing.T) {
 	symbols := make([]string, frame.MaxSymbols)

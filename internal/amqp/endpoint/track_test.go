@@ -53,7 +53,7 @@ func (a *trackingApp) check(t *testing.T, when string, sent, unsent []uint64) {
 	}
 }
 
-// Line A5: the App learns of every delivery that the transport did not take.
+// The App learns of every delivery that the transport did not take.
 func TestUnsentDeliveriesAreTold(t *testing.T) {
 	t.Run("transport breaks", func(t *testing.T) {
 		m, app := trackedPeer(t, 100)

@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 )
 
-// Number 5 of "Hardening the doors": an attach with long lists of symbols is
+// An attach with long lists of symbols is
 // rejected before memory is allocated for them.
 func TestSymbolsAreFew(t *testing.T) {
 	lists := map[string]func(*Attach, []string){

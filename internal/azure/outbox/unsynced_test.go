@@ -9,7 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/budget"
 )
 
-// Line A12 of the hardening list: a delivery is charged before it is taken over,
+// A delivery is charged before it is taken over,
 // once, and the charge comes back whatever becomes of it.
 func TestUnsyncedCharges(t *testing.T) {
 	root := budget.New(4 * broker.Unsynced(1000))

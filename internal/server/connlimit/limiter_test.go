@@ -35,7 +35,7 @@ func entering(t *testing.T, g *Limiter) func(ip string) (*from, *Slot) {
 	}
 }
 
-// Number 8 of the list of doors: when there are too many unauthenticated peers, the oldest of the
+// When there are too many unauthenticated peers, the oldest of the
 // network with the most of them goes, and never who has just come.
 func TestGate(t *testing.T) {
 	g := New(func() int { return 100 }, never, 3)
@@ -103,7 +103,7 @@ func TestGateKeepsWhoLogsIn(t *testing.T) {
 	}
 }
 
-// Line A11 of the hardening list: the number of connections is bounded by the
+// The number of connections is bounded by the
 // descriptors there are. Unauthenticated peers give way to who comes; who is known does not.
 func TestFullGate(t *testing.T) {
 	limit := 4

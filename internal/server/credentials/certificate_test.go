@@ -84,7 +84,7 @@ func TestDevelopmentCertificateNamesFewOldPorts(t *testing.T) {
 	}
 }
 
-// Line A15 of the hardening list: the certificate is several files, and a crash
+// The certificate is several files, and a crash
 // while they are renewed must not leave a set that the next start cannot use.
 func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

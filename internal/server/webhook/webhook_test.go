@@ -66,7 +66,7 @@ func TestWebhookThatRefusesIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// Number 20 of the list of doors: neither many alerts of one target nor many targets
+// Neither many alerts of one target nor many targets
 // take more than their space, and nobody waits for it.
 func TestFullWebhookQueueDropsAlertsAndBlocksNobody(t *testing.T) {
 	h := New(slog.New(slog.DiscardHandler), nil)
