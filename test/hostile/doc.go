@@ -30,9 +30,9 @@
 //
 // # Long
 //
-// HOSTILE_LONG=1 runs each attack at the size at which it was first seen, and
-// allows the process a minute to return to the baseline. Without it the suite
-// takes less than a minute.
+// HOSTILE_LONG=1 runs each attack at the size at which it was first seen, and allows the
+// process a minute after each to have as many goroutines and descriptors as before. Without it
+// the suite takes two minutes, and up to two more until the collector has run.
 //
 // It runs on Linux, which keeps these numbers and has many loopback addresses.
 // TRIAGEMQ_BINARY names the binary; without it the tests build one.
