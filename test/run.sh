@@ -102,9 +102,7 @@ python_tests() { # SUITE DIR
 
 # install PACKAGES...: from the distribution, where we may.
 install() {
-	if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then return 1; fi
-	(flock 9 && apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@") \
-		>"$logs/apt" 2>&1 9>"$logs/apt.lock" || { tail -n 5 "$logs/apt"; return 1; }
+	"$top/test/apt.sh" "$@" >"$logs/apt" 2>&1 || { tail -n 5 "$logs/apt"; return 1; }
 }
 
 # own_runner SUITE DIR: its last line of the common form counts.

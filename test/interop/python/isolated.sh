@@ -10,10 +10,7 @@ readonly cannot_run=77
 readonly python=/usr/bin/python3
 
 install() { # PACKAGES...: from the distribution, where we may
-	if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then return 1; fi
-	# The lock of apt-get: suites run beside each other.
-	(apt-get -o DPkg::Lock::Timeout=300 update &&
-		DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@") >/dev/null 2>&1
+	../../apt.sh "$@" >/dev/null 2>&1
 }
 
 # need MODULES PACKAGES...: installs the packages unless Python finds the modules.
