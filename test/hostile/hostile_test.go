@@ -113,7 +113,7 @@ type arena struct {
 }
 
 // sceneTime bounds one scene.
-const sceneTime = 2 * time.Minute
+func sceneTime() time.Duration { return time.Duration(scale(2, 10)) * time.Minute }
 
 // attack is a scene with its name.
 type attack struct {
@@ -232,7 +232,7 @@ func (a *arena) held(ctx context.Context) (h held, err error) {
 // play runs one scene and checks the broker after it.
 func (a *arena) play(t *testing.T, scenario func(*scene)) {
 	b := a.ready(t)
-	ctx, cancel := context.WithTimeout(t.Context(), sceneTime)
+	ctx, cancel := context.WithTimeout(t.Context(), sceneTime())
 	defer cancel()
 	before, err := a.held(ctx)
 	if err != nil {
