@@ -30,9 +30,17 @@ const valueTypes = "string, boolean, int, long, double, dateTime, duration"
 // any other integer or float, as a Value.
 func NewValue(v any) (Value, error) {
 	switch v := v.(type) {
-	case string, bool, int32, int64, float64, time.Duration:
+	case string, bool, int32, int64, float64:
+		return Value{v}, nil
+	case time.Duration:
+		if v < 0 {
+			return Value{}, fmt.Errorf("%w: a negative duration", ErrValue)
+		}
 		return Value{v}, nil
 	case time.Time:
+		if !hasText(v.UTC()) {
+			return Value{}, fmt.Errorf("%w: a time in the year %d", ErrValue, v.UTC().Year())
+		}
 		return Value{v.UTC()}, nil
 	case int:
 		return Value{int64(v)}, nil
@@ -103,8 +111,15 @@ func parseTime(text string) (time.Time, error) {
 	if err != nil {
 		t, err = time.Parse("2006-01-02T15:04:05.999999999", text)
 	}
-	return t.UTC(), err
+	if t = t.UTC(); err == nil && !hasText(t) { // by its zone it is in another year
+		err = strconv.ErrRange
+	}
+	return t, err
 }
+
+// hasText reports whether a time can be written as RFC 3339, which has four digits for the
+// year.
+func hasText(t time.Time) bool { return t.Year() >= 0 && t.Year() <= 9999 }
 
 // Any returns the value as a string, bool, int32, int64, float64, time.Time,
 // time.Duration, or nil for the zero Value.

@@ -76,3 +76,17 @@ func TestValuesRefuse(t *testing.T) {
 		}
 	}
 }
+
+// What has no text that can be read again is no value: it is stored as text.
+func TestValuesCanBeReadAgain(t *testing.T) {
+	for _, text := range []string{"9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"} {
+		if v, err := ParseValue("dateTime", text); !errors.Is(err, ErrValue) {
+			t.Errorf("%s is %v, %v, want %v", text, v, err, ErrValue)
+		}
+	}
+	for _, in := range []any{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), -time.Second} {
+		if v, err := NewValue(in); !errors.Is(err, ErrValue) {
+			t.Errorf("%v is %v, %v, want %v", in, v, err, ErrValue)
+		}
+	}
+}

@@ -319,7 +319,7 @@ func (c *Catalog) prepare(n *Entity, def *Definition, others int) (*creation, er
 		return nil, Invalid(err)
 	}
 	def.Classified = def.PolicyRevision // it has no messages to classify
-	meta, err := def.encode()
+	meta, err := def.record()
 	if err != nil {
 		return nil, err
 	}
@@ -393,7 +393,7 @@ func (c *Catalog) redefineAfter(n *Entity, def Definition, prepare func() error)
 	if err := def.derive(topic, before, policy.Parse); err != nil {
 		return Invalid(err)
 	}
-	meta, err := def.encode()
+	meta, err := def.record()
 	if err != nil {
 		return err
 	}

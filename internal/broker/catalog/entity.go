@@ -160,6 +160,19 @@ func (d *Definition) configs() map[queueserver.SubQueue]queue.Config {
 
 func (d *Definition) encode() ([]byte, error) { return json.Marshal(d) }
 
+// record returns a changed definition as it is stored. It is read again: what the next start
+// could not read must never be stored.
+func (d *Definition) record() ([]byte, error) {
+	meta, err := d.encode()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := decodeDefinition(meta); err != nil {
+		return nil, Invalid(fmt.Errorf("it could not be read again: %w", err))
+	}
+	return meta, nil
+}
+
 func decodeDefinition(b []byte) (*Definition, error) {
 	var d Definition
 	if err := json.Unmarshal(b, &d); err != nil {
