@@ -100,7 +100,7 @@ var pkgRules = map[string]pkgRule{
 	// The list of worker pools: bounded, and without a clock.
 	"pools": {may: []string{"limits"}, never: []string{"os", "net", "log/slog", "math/rand", "context"}},
 
-	"broker/catalog/validate": {may: []string{"filter", "filter/*", "policy", "entity"}, never: []string{"net", "os", "sync", "context"}},
+	"broker/catalog/validate": {may: []string{"filter", "filter/*", "policy", "entity", "limits"}, never: []string{"net", "os", "sync", "context"}},
 	"broker/catalog/errtext":  {may: []string{"policy", "entity"}, never: []string{"net", "os", "sync", "context"}},
 
 	"broker/jobs": {never: []string{"net", "os"}},

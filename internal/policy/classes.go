@@ -72,10 +72,11 @@ func (r *reader) condition(v node) (string, *filter.Expr) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil
 	}
-	x, err := filter.Parse(text, nil)
-	if err == nil {
-		err = r.checkSQL(text)
+	if err := r.checkSQL(text); err != nil { // before memory is taken for it
+		r.faultf(v, "%s", sqlProblem(err))
+		return text, nil
 	}
+	x, err := filter.Parse(text, nil)
 	if err != nil {
 		r.faultf(v, "%s", sqlProblem(err))
 	}

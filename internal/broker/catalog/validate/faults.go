@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
@@ -58,7 +59,8 @@ func faultsOf(err error) entity.Faults {
 	return fs
 }
 
-// sqlFaults finds invalid SQL. Validate finds SQL that is missing or too long.
+// sqlFaults finds invalid SQL. Validate finds SQL that is missing or too long, which is not
+// compiled: that would take memory.
 func sqlFaults(place string, r entity.Rule) entity.Faults {
 	var fs entity.Faults
 	add := func(field string, err error) {
@@ -66,11 +68,12 @@ func sqlFaults(place string, r entity.Rule) entity.Faults {
 			fs = append(fs, entity.Fault{Field: place + field, Problem: strings.TrimPrefix(err.Error(), "filter: ")})
 		}
 	}
-	if r.Filter.Kind == entity.SQLFilter && r.Filter.SQL != "" {
+	fits := func(sql string) bool { return sql != "" && limits.CheckText("SQL", sql, limits.SQL) == nil }
+	if r.Filter.Kind == entity.SQLFilter && fits(r.Filter.SQL) {
 		_, err := Filter(r.Filter)
 		add("filter.sql", err)
 	}
-	if r.Action.SQL != "" {
+	if fits(r.Action.SQL) {
 		_, err := NewAction(r.Action)
 		add("action.sql", err)
 	}
