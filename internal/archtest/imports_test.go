@@ -26,6 +26,7 @@ var pkgRules = map[string]pkgRule{
 	"lifecycle": {},
 	"clock":     {},
 	"budget":    {},
+	"turns":     {never: []string{"net", "os", "time"}},
 	"invariant": {},
 	"script":    {},
 	"archtest":  {},
@@ -88,12 +89,12 @@ var pkgRules = map[string]pkgRule{
 
 	"monitor": {may: []string{"queueserver", "queue", "policy", "policy/admission", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"broker/*", "queueserver", "streamserver", "queue", "stream", "group", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "budget", "limits", "notify", "pools"},
+		may:   []string{"broker/*", "queueserver", "streamserver", "queue", "stream", "group", "filter", "filter/*", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "budget", "limits", "notify", "pools", "turns"},
 		never: []string{"net", "os"},
 	},
 
 	"broker/catalog": {
-		may:   []string{"broker/catalog/*", "queueserver", "streamserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "budget", "limits"},
+		may:   []string{"broker/catalog/*", "queueserver", "streamserver", "queue", "filter", "filter/*", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "budget", "limits", "turns"},
 		never: []string{"net", "os"},
 	},
 
@@ -142,7 +143,7 @@ var pkgRules = map[string]pkgRule{
 	"eventhubs":       {may: []string{"azure", "azure/*", "eventhubs/*", "amqp/*", "broker", "stream", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
 
 	"admin": {
-		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "filter/*", "policy", "objective", "budget", "limits", "web"},
+		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "filter/*", "policy", "objective", "budget", "limits", "turns", "web"},
 	},
 
 	"admin/schema": {never: pure},
@@ -152,7 +153,7 @@ var pkgRules = map[string]pkgRule{
 	"apply":              {may: []string{"config", "entity"}, never: pure},
 	"server":             {may: []string{"*"}},
 	"server/connlimit":   {may: []string{"access"}, never: []string{"os", "net/http"}},
-	"server/webhook":     {may: []string{"broker"}, never: []string{"os"}},
+	"server/webhook":     {may: []string{"broker", "entity", "turns"}, never: []string{"os"}},
 	"server/credentials": {may: []string{"access", "vfs"}, never: []string{"net/http"}},
 	"sim":                {may: []string{"*"}},
 
