@@ -18,12 +18,15 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/turns"
 )
 
 const (
 	maxWaiting  = 64   // alerts of one target that wait; the oldest are dropped and logged
 	maxTargets  = 1024 // that have alerts waiting; those of others are dropped and logged
 	maxPosts    = 32   // under way at a time
+	shareOfOne  = 8    // the part of the targets and posts that a queue, or a topic, may have
 	postTimeout = 10 * time.Second
 	maxTries    = 6 // with waits of 1, 2, 4, 8 and 16 s between them
 	firstWait   = time.Second
@@ -42,6 +45,10 @@ const (
 // entity. Entities that name the same webhook do not wait for each other.
 type target struct{ entity, address string }
 
+// owner returns the queue or topic of the entity: who may manage one topic can have the webhooks
+// of its two thousand subscriptions answer slowly, and others are to hear of their alerts.
+func (t target) owner() string { return entity.Owner(t.entity) }
+
 // Sender sends alerts to where policies want them. Each target has a queue and a
 // goroutine of its own while there is something to send to it, so that one that is
 // slow delays no other.
@@ -50,20 +57,22 @@ type Sender struct {
 	client *http.Client
 	wait   time.Duration // before the second try; doubled before each other
 
-	posts chan struct{} // its capacity bounds the posts under way
-	begun chan target   // targets that need a goroutine; its capacity is enough for all of them
+	posts *turns.Turns // for posts, which queues and topics take turns with
+	begun chan target  // targets that need a goroutine; its capacity is enough for all of them
 
 	mu      sync.Mutex
 	waiting map[target][]broker.Alert // guarded by mu; a target that is in it has a goroutine, or will have
+	targets map[string]int            // guarded by mu; how many of waiting a queue or topic has
 }
 
 // New returns a sender that reaches the public Internet and the networks given.
 func New(log *slog.Logger, networks []netip.Prefix) *Sender {
 	return &Sender{
 		log: log, client: newClient(networks), wait: firstWait,
-		posts:   make(chan struct{}, maxPosts),
+		posts:   turns.New(maxPosts, maxPosts/shareOfOne),
 		begun:   make(chan target, maxTargets),
 		waiting: map[target][]broker.Alert{},
+		targets: map[string]int{},
 	}
 }
 
@@ -86,7 +95,7 @@ func (h *Sender) add(a broker.Alert) (lost *broker.Alert) {
 	to := target{a.Entity, a.Hook.Webhook}
 	queue, running := h.waiting[to]
 	switch {
-	case !running && len(h.waiting) >= maxTargets:
+	case !running && (len(h.waiting) >= maxTargets || h.targets[to.owner()] >= maxTargets/shareOfOne):
 		return &a
 	case len(queue) >= maxWaiting:
 		lost = &queue[0]
@@ -94,6 +103,7 @@ func (h *Sender) add(a broker.Alert) (lost *broker.Alert) {
 	}
 	h.waiting[to] = append(queue, a)
 	if !running {
+		h.targets[to.owner()]++
 		h.begun <- to // each target of waiting is in it once at most
 	}
 	return lost
@@ -107,6 +117,9 @@ func (h *Sender) next(to target) (broker.Alert, bool) {
 	queue := h.waiting[to]
 	if len(queue) == 0 {
 		delete(h.waiting, to)
+		if h.targets[to.owner()]--; h.targets[to.owner()] == 0 {
+			delete(h.targets, to.owner())
+		}
 		return broker.Alert{}, false
 	}
 	h.waiting[to] = queue[1:]
@@ -161,12 +174,11 @@ func (h *Sender) deliver(ctx context.Context, a broker.Alert) error {
 
 // post sends an alert once and reports whether it may help to try again.
 func (h *Sender) post(ctx context.Context, a broker.Alert) (again bool, err error) {
-	select {
-	case h.posts <- struct{}{}:
-		defer func() { <-h.posts }()
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	leave, err := h.posts.Take(ctx, entity.Owner(a.Entity))
+	if err != nil {
+		return false, err
 	}
+	defer leave()
 	body := a.Body()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.Hook.Webhook, bytes.NewReader(body))
 	if err != nil {

@@ -15,7 +15,9 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/objective"
@@ -85,6 +87,41 @@ func TestFullWebhookQueueDropsAlertsAndBlocksNobody(t *testing.T) {
 		t.Errorf("%d targets, want %d", n, maxTargets)
 	}
 }
+
+// One topic whose webhooks do not answer leaves space for the alerts of others, and posts.
+func TestManyWebhooksOfATopicHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(slog.New(slog.DiscardHandler), nil)
+		var told atomic.Int64
+		h.client.Transport = transport(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Host == "tarpit.example" {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			told.Add(1)
+			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- h.Run(ctx) }()
+		for i := range 2 * maxTargets {
+			h.Notify(broker.Alert{Entity: fmt.Sprint("noisy/Subscriptions/s", i), Hook: policy.Alerts{Webhook: "https://tarpit.example/"}})
+		}
+		synctest.Wait()
+		h.Notify(broker.Alert{Entity: "quiet", Hook: policy.Alerts{Webhook: "https://operator.example/"}})
+		synctest.Wait()
+		if told.Load() != 1 {
+			t.Errorf("%d alerts of the other queue were delivered at once, want 1", told.Load())
+		}
+		stop()
+		<-done
+	})
+}
+
+// transport answers requests without a network.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Number 20: a target that does not answer holds up nobody else, be it at the same
 // address.
