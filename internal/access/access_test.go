@@ -347,3 +347,14 @@ func FuzzParseToken(f *testing.F) {
 		}
 	})
 }
+
+// A key of an entity counts for the entity, and for no rule of the namespace that has its name.
+func TestAccount(t *testing.T) {
+	of, other := Grant{Rule: "worker", Entity: "orders"}, Grant{Rule: "boss", Entity: "orders"}
+	if of.Account() != other.Account() {
+		t.Errorf("%q and %q, want the same for two keys of an entity", of.Account(), other.Account())
+	}
+	if rule := (Grant{Rule: "orders"}); rule.Account() == of.Account() {
+		t.Errorf("a rule of the namespace and an entity are both counted as %q", rule.Account())
+	}
+}

@@ -54,6 +54,16 @@ func (g Grant) Holder() string {
 	return g.Entity + "/" + segmentRules + "/" + g.Rule
 }
 
+// Account names whom the work and the connections of the grant are counted for: its rule, or for a
+// rule of an entity that entity. So who makes itself new keys gets no more of anything. It is the
+// name of no other rule.
+func (g Grant) Account() string {
+	if g.Entity == "" {
+		return g.Rule
+	}
+	return g.Entity + "/" + segmentRules
+}
+
 // ManagesNamespace reports whether the grant has the right to manage all of the namespace.
 func (g Grant) ManagesNamespace() bool {
 	return g.Entity == "" && g.Scope == "" && g.Rights.Has(Manage)

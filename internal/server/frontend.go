@@ -3,7 +3,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -382,7 +381,7 @@ func (f *frontend) serveAMQP(ctx context.Context, nc net.Conn, t *connlimit.Slot
 // admit counts a connection for the key that its peer has shown, and reports whether it may
 // stay.
 func (f *frontend) admit(t *connlimit.Slot, g access.Grant) bool {
-	ok := t.SetAuthenticated(connlimit.Owner{Account: cmp.Or(g.Entity, g.Holder()), Manager: g.ManagesNamespace()})
+	ok := t.SetAuthenticated(connlimit.Owner{Account: g.Account(), Manager: g.ManagesNamespace()})
 	if !ok {
 		f.sayCrowded("too many connections of a key", "key", g.Holder(), "limit", f.limiter.Max())
 	}
