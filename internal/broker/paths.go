@@ -21,11 +21,8 @@ func (b *Broker) Paths() iter.Seq2[string, Kind] {
 			if !yield(t.Name, KindTopic) {
 				return
 			}
-			subs, err := b.Subscriptions(t.Name)
-			if err != nil {
-				continue // deleted meanwhile
-			}
-			for _, s := range subs {
+			subs, _ := b.AllSubscriptions(t.Name) // none, if it was deleted meanwhile
+			for s := range subs {
 				if !yield(entity.SubscriptionPath(t.Name, s.Name), KindSubscription) {
 					return
 				}

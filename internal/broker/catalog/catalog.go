@@ -447,6 +447,7 @@ func (c *Catalog) forget(ns []*Entity) {
 		c.memory.Release(n.charged)
 		n.charged = 0
 		c.observer.Removed(n)
+		n.forgetRules()
 	}
 	c.notifyChanged(ns[0]) // the others are its subscriptions
 }

@@ -78,6 +78,27 @@ type Entity struct {
 // Definition returns the definition as it is now.
 func (n *Entity) Definition() *Definition { return n.def.Load() }
 
+// forgetRules gives up the rules and the policy of an entity that was deleted: nobody is charged for
+// them any more, and somebody may have the entity for long, such as a sender whose message is
+// coming slowly.
+func (n *Entity) forgetRules() {
+	def := *n.Definition()
+	if def.Queue != nil {
+		def.Queue = new(*def.Queue)
+		def.Queue.Policy = nil
+	}
+	if def.Subscription != nil {
+		def.Subscription = new(*def.Subscription)
+		def.Subscription.Policy, def.Subscription.Rules = nil, nil
+	}
+	def.Properties.Policy, def.rules = nil, nil
+	def.Classifier = NewClassifier(new(policy.Policy))
+	n.def.Store(&def)
+	if n.Kind == KindTopic {
+		n.routes.Store(newRoutes(nil))
+	}
+}
+
 // QueueID names one of the queues of the entity.
 func (n *Entity) QueueID(part queueserver.SubQueue) queueserver.QueueID {
 	return queueserver.QueueID{Entity: n.ID, SubQueue: part}

@@ -316,19 +316,27 @@ func groups(n *Entity) []entity.ConsumerGroup {
 	def := n.Definition()
 	gs := slices.Clone(def.Hub.ConsumerGroups)
 	if groupIndex(gs, entity.DefaultGroup) < 0 {
-		gs = append(gs, entity.ConsumerGroup{Name: entity.DefaultGroup, CreatedAt: def.Created, UpdatedAt: def.Created})
+		gs = append(gs, def.defaultGroup())
 	}
 	sortGroups(gs)
 	return gs
 }
 
 func group(n *Entity, name string) (entity.ConsumerGroup, error) {
-	gs := groups(n)
-	i := groupIndex(gs, name)
-	if i < 0 {
-		return entity.ConsumerGroup{}, fmt.Errorf("%w: consumer group %q of %q", ErrNotFound, name, n.Path)
+	def := n.Definition()
+	gs := def.Hub.ConsumerGroups
+	if i := groupIndex(gs, name); i >= 0 {
+		return gs[i], nil
 	}
-	return gs[i], nil
+	if strings.EqualFold(name, entity.DefaultGroup) {
+		return def.defaultGroup(), nil
+	}
+	return entity.ConsumerGroup{}, fmt.Errorf("%w: consumer group %q of %q", ErrNotFound, name, n.Path)
+}
+
+// defaultGroup is the group that every hub has, of a hub that does not list it.
+func (d *Definition) defaultGroup() entity.ConsumerGroup {
+	return entity.ConsumerGroup{Name: entity.DefaultGroup, CreatedAt: d.Created, UpdatedAt: d.Created}
 }
 
 func groupIndex(groups []entity.ConsumerGroup, name string) int {

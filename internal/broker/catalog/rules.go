@@ -232,18 +232,28 @@ type RuleMatch struct {
 
 // MatchRules returns which rules of a topic match a message, and why, one after the other: a
 // topic has up to four million, and a reason repeats what the message has. It ends with ctx.
+//
+// Between two of them only the names of the subscriptions are kept: the caller may be slow, and is
+// not to hold rules that were replaced meanwhile. What changes meanwhile may be left out.
 func (c *Catalog) MatchRules(ctx context.Context, topic string, m *message.Message) (iter.Seq[RuleMatch], error) {
-	t, err := c.kind(topic, KindTopic)
+	subs, err := c.AllSubscriptions(topic)
 	if err != nil {
 		return nil, err
+	}
+	var paths []string
+	for s := range subs {
+		paths = append(paths, entity.SubscriptionPath(topic, s.Name))
 	}
 	view := &filter.Envelope{Message: m, IDs: newID}
 	view.BrokerProperties.EnqueuedTime = c.clock.Now()
 	return func(yield func(RuleMatch) bool) {
-		for _, n := range c.SubscriptionsOf(t) {
-			def := n.Definition()
-			for _, r := range def.rules {
-				if ctx.Err() != nil || !yield(matchRule(view, def.Subscription.Name, r)) {
+		for _, path := range paths {
+			for i := 0; ; i++ {
+				match, ok := c.matchRule(view, path, i)
+				if !ok {
+					break // it has no more
+				}
+				if ctx.Err() != nil || !yield(match) {
 					return
 				}
 			}
@@ -251,13 +261,22 @@ func (c *Catalog) MatchRules(ctx context.Context, topic string, m *message.Messa
 	}, nil
 }
 
-func matchRule(view *filter.Envelope, subscription string, r compiledRule) RuleMatch {
-	t := RuleMatch{Subscription: subscription, Rule: r.from.Name}
-	var err error
+// matchRule returns the result of a rule of a subscription, by its place.
+func (c *Catalog) matchRule(view *filter.Envelope, path string, i int) (t RuleMatch, ok bool) {
+	n, err := c.kind(path, KindSubscription)
+	if err != nil {
+		return t, false
+	}
+	def := n.Definition()
+	if i >= len(def.rules) {
+		return t, false
+	}
+	r := &def.rules[i]
+	t.Subscription, t.Rule = def.Subscription.Name, r.from.Name
 	if t.Matched, err = r.filter.Match(view); err != nil {
 		t.Why = errtext.Text(err)
 	} else {
 		t.Why = r.filter.Explain(view).String()
 	}
-	return t
+	return t, true
 }

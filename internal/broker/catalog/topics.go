@@ -222,15 +222,23 @@ func (c *Catalog) Subscription(topic, name string) (entity.Subscription, error) 
 
 // Subscriptions returns the definitions of a topic's subscriptions, by name.
 func (c *Catalog) Subscriptions(topic string) ([]entity.Subscription, error) {
+	all, err := c.AllSubscriptions(topic)
+	return slices.Collect(all), err
+}
+
+// AllSubscriptions yields the definitions of a topic's subscriptions, by name; none with an error.
+func (c *Catalog) AllSubscriptions(topic string) (iter.Seq[entity.Subscription], error) {
 	t, err := c.kind(topic, KindTopic)
-	if err != nil {
-		return nil, err
-	}
-	var ss []entity.Subscription
-	for _, n := range c.SubscriptionsOf(t) {
-		ss = append(ss, *n.Definition().Subscription)
-	}
-	return ss, nil
+	return func(yield func(entity.Subscription) bool) {
+		if err != nil {
+			return
+		}
+		for _, n := range c.SubscriptionsOf(t) {
+			if !yield(*n.Definition().Subscription) {
+				return
+			}
+		}
+	}, err
 }
 
 // DeleteSubscription removes a subscription with all its messages.
