@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -384,6 +385,52 @@ func (c *Catalog) redefine(n *Entity, def Definition) error {
 // redefineAfter is redefine with something that is done in between: when the definition is
 // durable, before anybody sees it. If that fails, the definition is effective nevertheless.
 func (c *Catalog) redefineAfter(n *Entity, def Definition, prepare func() error) error {
+	r, err := c.prepareChange(n, def)
+	if err != nil {
+		return err
+	}
+	r.store(c)
+	return c.finishChange(r, prepare)
+}
+
+// redefineAll makes the definitions of many entities anew, because those of others have changed.
+// Many share a write to the disk. After an error the rest stays as it is.
+func (c *Catalog) redefineAll(ns []*Entity) error {
+	for part := range slices.Chunk(ns, batch) {
+		var wg sync.WaitGroup
+		var begun []*redefinition
+		var failed error
+		for _, n := range part {
+			r, err := c.prepareChange(n, *n.Definition())
+			if failed = err; err != nil {
+				break
+			}
+			begun = append(begun, r)
+			wg.Go(func() { r.store(c) })
+		}
+		wg.Wait()
+		for _, r := range begun {
+			failed = cmp.Or(failed, c.finishChange(r, func() error { return nil }))
+		}
+		if failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+// redefinition is an entity whose definition is being changed.
+type redefinition struct {
+	n     *Entity
+	def   *Definition
+	meta  []byte
+	cost  int64
+	taken int64 // of the memory for definitions
+	err   error // of storing it
+}
+
+// prepareChange checks a changed definition and takes memory for it.
+func (c *Catalog) prepareChange(n *Entity, def Definition) (*redefinition, error) {
 	var topic *Definition
 	if n.Topic != nil {
 		topic = n.Topic.Definition()
@@ -391,32 +438,40 @@ func (c *Catalog) redefineAfter(n *Entity, def Definition, prepare func() error)
 	before := n.Definition()
 	def.Updated = c.clock.Now().UTC()
 	if err := def.derive(topic, before, policy.Parse); err != nil {
-		return Invalid(err)
+		return nil, Invalid(err)
 	}
 	meta, err := def.record()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := limits.CheckBytes("definition", len(meta), limits.Definition); err != nil {
 		if was, _ := before.encode(); len(meta) > len(was) { // a definition that shrinks is accepted
-			return Invalid(err)
+			return nil, Invalid(err)
 		}
 	}
-	cost := def.cost(len(meta))
-	taken, err := c.takeMemory(n, cost)
-	if err != nil {
-		return err
+	r := &redefinition{n: n, def: &def, meta: meta, cost: def.cost(len(meta))}
+	r.taken, err = c.takeMemory(n, r.cost)
+	return r, err
+}
+
+// store makes the definition durable. Several may do so at a time.
+func (r *redefinition) store(c *Catalog) {
+	r.err = c.store.Update(r.n, Stored{Meta: r.meta, Configs: r.def.configs()})
+}
+
+// finishChange makes a definition effective that was stored, when prepare is done.
+func (c *Catalog) finishChange(r *redefinition, prepare func() error) error {
+	if r.err != nil {
+		c.memory.Release(r.taken)
+		return fmt.Errorf("update %q: %w", r.n.Path, Translate(r.err))
 	}
-	if err := c.store.Update(n, Stored{Meta: meta, Configs: def.configs()}); err != nil {
-		c.memory.Release(taken)
-		return fmt.Errorf("update %q: %w", n.Path, Translate(err))
-	}
-	c.settleMemory(n, taken, cost)
+	c.settleMemory(r.n, r.taken, r.cost)
 	prepared := prepare()
-	n.def.Store(&def)
-	c.observer.Changed(n)
-	if !sameAuthorization(def.authorization(), before.authorization()) {
-		c.notifyChanged(n)
+	before := r.n.Definition()
+	r.n.def.Store(r.def)
+	c.observer.Changed(r.n)
+	if !sameAuthorization(r.def.authorization(), before.authorization()) {
+		c.notifyChanged(r.n)
 	}
 	return prepared
 }

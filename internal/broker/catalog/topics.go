@@ -68,12 +68,7 @@ func (c *Catalog) UpdateTopic(ctx context.Context, t entity.Topic) (entity.Topic
 		if err := c.redefine(n, def); err != nil {
 			return err
 		}
-		for _, sub := range c.SubscriptionsOf(n) { // some of their limits are the topic's
-			if err := c.redefine(sub, *sub.Definition()); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.redefineAll(c.SubscriptionsOf(n)) // some of their limits are the topic's
 	})
 	return t, err
 }
