@@ -19,6 +19,7 @@ import (
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/pools"
 	"github.com/triagemq/triagemq/internal/queueserver"
+	"github.com/triagemq/triagemq/internal/turns"
 )
 
 // Broker has the catalog of entities and the operations on their messages.
@@ -37,11 +38,10 @@ type Broker struct {
 	measuring    *measure.Measuring
 	requests     *requests
 	pools        pools.Registry
-	isNew        bool          // no shard ever had an entity
-	compiling    chan struct{} // has a token while a policy is compiled for a dry run
-	listing      chan struct{} // a semaphore for lists of sessions
-	members      *jobs.Handle  // of memberReview
-	keeps        atomic.Bool   // some member has asked to be kept
+	isNew        bool         // no shard ever had an entity
+	listing      *turns.Turns // for lists of sessions
+	members      *jobs.Handle // of memberReview
+	keeps        atomic.Bool  // some member has asked to be kept
 }
 
 // maxListing is how many requests list the sessions of a queue at the same time.
@@ -50,7 +50,7 @@ const maxListing = 2
 // Open returns a broker over recovered shards, and the logs of event hubs, if there are
 // any. Run must be called to forward messages and to delete idle entities.
 func Open(shards []*queueserver.Shard, logs HubLogs, log *slog.Logger) (*Broker, error) {
-	b := &Broker{shards: shards, logs: logs, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests(), listing: make(chan struct{}, maxListing), compiling: make(chan struct{}, 1)}
+	b := &Broker{shards: shards, logs: logs, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests(), listing: turns.New(maxListing, 1)}
 	var err error
 	if b.Catalog, err = catalog.Open(shards, logs, b.clock, log, (*entityObserver)(b)); err != nil {
 		return nil, err

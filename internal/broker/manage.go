@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -125,12 +126,11 @@ func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, ski
 	if err != nil {
 		return nil, err
 	}
-	select { // a queue may have millions of them
-	case b.listing <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	leave, err := b.listing.Take(ctx, entity.Owner(n.Path)) // a queue may have millions of them
+	if err != nil {
+		return nil, err
 	}
-	defer func() { <-b.listing }()
+	defer leave()
 	ids, err := queueserver.Do(ctx, n.Shard, queueserver.ListSessions{Queue: n.QueueID(part), Since: since})
 	if err != nil {
 		return nil, catalog.Translate(err)

@@ -39,16 +39,12 @@ func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, e
 // tryPolicy compiles a policy for a dry run, and charges what it takes until release is
 // called. One is compiled at a time: what it takes is known only afterwards.
 func (b *Broker) tryPolicy(ctx context.Context, n *catalog.Entity, raw []byte) (p *policy.Policy, release func(), err error) {
-	select {
-	case b.compiling <- struct{}{}:
-		defer func() { <-b.compiling }()
-	case <-ctx.Done():
-		return nil, nil, context.Cause(ctx)
-	}
-	if p, err = catalog.ParsePolicy(raw); err != nil {
-		return nil, nil, err
-	}
-	release, err = b.BorrowMemory(n, p.Cost())
+	err = b.Compiling(ctx, func() error {
+		if p, err = catalog.ParsePolicy(raw); err == nil {
+			release, err = b.BorrowMemory(n, p.Cost())
+		}
+		return err
+	})
 	return p, release, err
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queueserver"
+	"github.com/triagemq/triagemq/internal/turns"
 )
 
 // Catalog has every entity of a namespace.
@@ -38,9 +39,11 @@ type Catalog struct {
 	// used.
 	longKeys bool
 
-	// admin contains one token; its holder may change entities. It is a channel and not a
-	// mutex because it is held across writes to the disk.
-	admin chan struct{}
+	// admin is for those who change entities, one at a time. It is not a mutex because it is
+	// held across writes to the disk.
+	admin *turns.Turns
+	// compiling is for those who compile what clients have sent, before it is charged.
+	compiling *turns.Turns
 
 	mu    sync.RWMutex
 	nodes map[string]*Entity // guarded by mu; by entity.Key of the path
@@ -73,10 +76,9 @@ type Observer interface {
 func Open(shards []*queueserver.Shard, logs Logs, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
 	c := &Catalog{
 		shards: shards, store: shardStore{}, logs: logs, clock: clock, log: log, observer: o,
-		memory: budget.NoLimit(), admin: make(chan struct{}, 1), nodes: make(map[string]*Entity),
+		memory: budget.NoLimit(), admin: turns.New(1, 1), compiling: turns.New(1, 1), nodes: make(map[string]*Entity),
 		count: make(map[Kind]int), byID: make(map[nodeID]*Entity), withoutTopic: make(map[string][]*Entity),
 	}
-	c.admin <- struct{}{}
 	for _, s := range shards {
 		if err := c.recoverShard(s); err != nil {
 			return nil, err
@@ -233,16 +235,41 @@ func (c *Catalog) Count(k Kind) int {
 
 // Change runs fn while no other change of entities is under way.
 func (c *Catalog) Change(ctx context.Context, fn func() error) error {
-	select {
-	case <-c.admin:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	leave, err := c.admin.Take(ctx, ownerOf(ctx))
+	if err != nil {
+		return err
 	}
-	defer func() { c.admin <- struct{}{} }()
+	defer leave()
 	if err := Guarded(ctx); err != nil {
 		return err
 	}
 	return fn()
+}
+
+// Compiling runs fn, which compiles something that a client has sent, while nobody else does: how
+// much memory that takes is known, and charged, only afterwards.
+func (c *Catalog) Compiling(ctx context.Context, fn func() error) error {
+	leave, err := c.compiling.Take(ctx, ownerOf(ctx))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return fn()
+}
+
+// ownerKey is the context key of the owner of By.
+type ownerKey struct{}
+
+// By returns a context for what somebody has asked for. Those who change entities, or have
+// something compiled, take turns, however much one of them asks for.
+func By(ctx context.Context, owner string) context.Context {
+	return context.WithValue(ctx, ownerKey{}, owner)
+}
+
+// ownerOf returns who has asked for something; empty is the broker itself.
+func ownerOf(ctx context.Context) string {
+	owner, _ := ctx.Value(ownerKey{}).(string)
+	return owner
 }
 
 // guardKey is the context key of the check of Guard.
@@ -316,8 +343,8 @@ func (c *Catalog) prepare(n *Entity, def *Definition, others int) (*creation, er
 	}
 	def.Created = c.clock.Now().UTC()
 	def.Updated = def.Created
-	if err := def.derive(topic, nil, policy.Parse); err != nil {
-		return nil, Invalid(err)
+	if err := def.derive(topic, nil, policy.Parse, c.available(n)); err != nil {
+		return nil, c.underivable(n, err)
 	}
 	def.Classified = def.PolicyRevision // it has no messages to classify
 	meta, err := def.record()
@@ -437,8 +464,8 @@ func (c *Catalog) prepareChange(n *Entity, def Definition) (*redefinition, error
 	}
 	before := n.Definition()
 	def.Updated = c.clock.Now().UTC()
-	if err := def.derive(topic, before, policy.Parse); err != nil {
-		return nil, Invalid(err)
+	if err := def.derive(topic, before, policy.Parse, c.available(n)); err != nil {
+		return nil, c.underivable(n, err)
 	}
 	meta, err := def.record()
 	if err != nil {

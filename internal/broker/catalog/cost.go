@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -135,6 +136,28 @@ func (c *Catalog) tryTake(n *Entity, bytes int64) error {
 	if c.memory.TryTake(bytes) {
 		return nil
 	}
+	return c.noMemory(n, bytes)
+}
+
+// shortError means that some rules of a definition alone take more memory than there is.
+type shortError struct{ size int64 }
+
+func (e *shortError) Error() string {
+	return fmt.Sprintf("catalog: the first of the rules take %d bytes", e.size)
+}
+
+// available returns how much memory a changed definition of an entity may take.
+func (c *Catalog) available(n *Entity) int64 { return n.charged + max(c.memory.Available(), 0) }
+
+// underivable says why a changed definition of an entity is refused.
+func (c *Catalog) underivable(n *Entity, err error) error {
+	if e, ok := errors.AsType[*shortError](err); ok {
+		return c.noMemory(n, e.size-n.charged)
+	}
+	return Invalid(err)
+}
+
+func (c *Catalog) noMemory(n *Entity, bytes int64) error {
 	return fmt.Errorf("%w of %q: it needs %d bytes more, and all definitions take %d of %d; "+
 		"delete entities, rules or policies, or raise limits.storedMemory",
 		ErrDefinitionMemory, n.Path, bytes, c.memory.Used(), c.memory.Limit())

@@ -118,14 +118,15 @@ func (n *Entity) Accessed() time.Time {
 
 // derive sets the derived fields of a definition, some of them from the one before it, if
 // there was one. The error is that of parse for the policy: limits apply to a new policy
-// and not to a stored one.
-func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*policy.Policy, error)) error {
+// and not to a stored one. Rules that would take more than available bytes are not all compiled, which
+// is a shortError.
+func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*policy.Policy, error), available int64) error {
 	switch d.Kind {
 	case KindQueue:
 		d.Properties = *d.Queue
 	case KindSubscription:
 		d.Properties = d.Subscription.AsQueue(*topic.Topic)
-		if err := d.deriveRules(before); err != nil {
+		if err := d.deriveRules(before, available); err != nil {
 			return err
 		}
 	case KindTopic:

@@ -221,7 +221,14 @@ func (c *Classifier) Why(m *message.Message, d *queue.Delivery) string {
 // ReplacePolicy replaces the policy of a queue or subscription; null removes it. The new
 // one applies to the next message at once.
 func (c *Catalog) ReplacePolicy(ctx context.Context, addr string, raw []byte) (*Entity, error) {
-	p, err := ParsePolicy(raw)
+	var revision int64 // the policy itself is compiled again when it is charged
+	err := c.Compiling(ctx, func() error {
+		p, err := ParsePolicy(raw)
+		if err == nil {
+			revision = p.Revision
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -231,8 +238,8 @@ func (c *Catalog) ReplacePolicy(ctx context.Context, addr string, raw []byte) (*
 			return err
 		}
 		def := *n.Definition()
-		if p.Revision != 0 && p.Revision != def.PolicyRevision {
-			return fmt.Errorf("%w: the policy of %q is at revision %d, not %d", ErrInvalid, n.Path, def.PolicyRevision, p.Revision)
+		if revision != 0 && revision != def.PolicyRevision {
+			return fmt.Errorf("%w: the policy of %q is at revision %d, not %d", ErrInvalid, n.Path, def.PolicyRevision, revision)
 		}
 		def.setPolicy(raw)
 		return c.redefine(n, def)

@@ -17,7 +17,7 @@ import (
 func (c *Catalog) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
 	q = q.WithDefaults()
 	if q.Validate() != nil {
-		return entity.Queue{}, check(validate.Queue(q))
+		return entity.Queue{}, c.Compiling(ctx, func() error { return check(validate.Queue(q)) })
 	}
 	q.Policy = compact(q.Policy)
 	err := c.Change(ctx, func() error {
@@ -109,7 +109,7 @@ func (c *Catalog) prepareQueue(q entity.Queue, made map[string]bool) (*creation,
 func (c *Catalog) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
 	q = q.WithDefaults()
 	if q.Validate() != nil {
-		return entity.Queue{}, check(validate.Queue(q))
+		return entity.Queue{}, c.Compiling(ctx, func() error { return check(validate.Queue(q)) })
 	}
 	err := c.Change(ctx, func() error {
 		n, err := c.kind(q.Name, KindQueue)

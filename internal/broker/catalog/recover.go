@@ -5,6 +5,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/entity"
@@ -46,7 +47,7 @@ func (c *Catalog) recoverShard(s *queueserver.Shard) error {
 			}
 			topic = n.Topic.Definition()
 		}
-		if err := f.def.derive(topic, nil, policy.ParseStored); err != nil {
+		if err := f.def.derive(topic, nil, policy.ParseStored, math.MaxInt64); err != nil {
 			return fmt.Errorf("recover %q: %w", f.Name, err)
 		}
 		n.def.Store(f.def)
@@ -77,7 +78,7 @@ func (c *Catalog) takeBack(topic *Entity) error {
 	delete(c.withoutTopic, key)
 	for _, n := range subs {
 		def := *n.Definition()
-		if err := def.derive(topic.Definition(), nil, policy.ParseStored); err != nil {
+		if err := def.derive(topic.Definition(), nil, policy.ParseStored, math.MaxInt64); err != nil {
 			return fmt.Errorf("recover %q: %w", n.Path, err)
 		}
 		meta, err := def.encode()

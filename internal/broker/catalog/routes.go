@@ -89,9 +89,11 @@ type compiledRule struct {
 }
 
 // deriveRules compiles the rules of a subscription. Unchanged rules, usually all but one,
-// are taken from before: compiling all of them for each change would take seconds.
-func (d *Definition) deriveRules(before *Definition) error {
+// are taken from before: compiling all of them for each change would take seconds. A mebibyte of
+// them can become two hundred, so it ends when they take more than available bytes.
+func (d *Definition) deriveRules(before *Definition, available int64) error {
 	var was []compiledRule
+	size := int64(0)
 	if before != nil {
 		was = before.rules
 	}
@@ -112,6 +114,9 @@ func (d *Definition) deriveRules(before *Definition) error {
 			was = was[at+1:]
 		}
 		d.rules = append(d.rules, cr)
+		if size += cr.cost(); size > available {
+			return &shortError{size}
+		}
 	}
 	return nil
 }

@@ -118,13 +118,13 @@ func (c *Catalog) SubscriptionsOf(topic *Entity) []*Entity {
 // matches every message.
 func (c *Catalog) CreateSubscription(ctx context.Context, topic string, s entity.Subscription) (entity.Subscription, error) {
 	s = s.WithDefaults()
-	if err := checkSubscription(s); err != nil {
+	if err := c.Compiling(ctx, func() error { return checkSubscription(s) }); err != nil {
 		return entity.Subscription{}, err
 	}
 	s.Policy = compact(s.Policy)
 	s.Rules, s.DefaultRule = slices.Clone(s.InitialRules()), nil
 	date(s.Rules, nil)
-	if err := checkRules(s.Rules); err != nil {
+	if err := c.Compiling(ctx, func() error { return checkRules(s.Rules) }); err != nil {
 		return entity.Subscription{}, err
 	}
 	err := c.Change(ctx, func() error {
@@ -164,10 +164,12 @@ func (c *Catalog) CreateSubscription(ctx context.Context, topic string, s entity
 // does its policy without one.
 func (c *Catalog) UpdateSubscription(ctx context.Context, topic string, s entity.Subscription) (entity.Subscription, error) {
 	s = s.WithDefaults()
-	if err := checkSubscription(s); err != nil {
-		return entity.Subscription{}, err
-	}
-	if err := checkRules(s.Rules); err != nil {
+	if err := c.Compiling(ctx, func() error {
+		if err := checkSubscription(s); err != nil {
+			return err
+		}
+		return checkRules(s.Rules)
+	}); err != nil {
 		return entity.Subscription{}, err
 	}
 	err := c.Change(ctx, func() error {

@@ -56,8 +56,14 @@ func addRule(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	_, err = k.broker.CreateRule(broker.Guard(ctx, k.Still), topic, sub, rule)
+	_, err = k.broker.CreateRule(k.change(ctx, topic), topic, sub, rule)
 	return wire.Done, err
+}
+
+// change is the context of a change of a topic. Who may change its rules takes turns with the
+// others who may.
+func (k *call) change(ctx context.Context, topic string) context.Context {
+	return broker.By(broker.Guard(ctx, k.Still), entity.Key(topic))
 }
 
 func removeRule(ctx context.Context, k *call) (codec.Value, error) {
@@ -69,7 +75,7 @@ func removeRule(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return wire.Done, k.broker.DeleteRule(broker.Guard(ctx, k.Still), topic, sub, name)
+	return wire.Done, k.broker.DeleteRule(k.change(ctx, topic), topic, sub, name)
 }
 
 func enumerateRules(_ context.Context, k *call) (codec.Value, error) {
