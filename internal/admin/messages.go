@@ -169,7 +169,7 @@ func (c *call) from() (queue.SeqNo, error) {
 	return queue.SeqNo(n), nil
 }
 
-// chooser is a condition over messages; nil takes all.
+// chooser is a condition over messages, which is charged to the request; nil takes all.
 func (c *call) chooser(text string) (func(*broker.Delivery, *message.Message) bool, error) {
 	if text == "" {
 		return nil, nil
@@ -179,6 +179,9 @@ func (c *call) chooser(text string) (func(*broker.Delivery, *message.Message) bo
 	}
 	cond, err := filter.Parse(text, nil)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.charge(filter.Cost(cond)); err != nil {
 		return nil, err
 	}
 	return func(d *broker.Delivery, m *message.Message) bool {
