@@ -71,7 +71,7 @@ func TestBodiesAndListsAreCharged(t *testing.T) {
 		}
 	}
 	for i := range 100 {
-		r.queue(entity.Queue{Name: fmt.Sprint("listed", i), UserMetadata: strings.Repeat("m", 1000)})
+		r.queue(entity.Queue{Name: fmt.Sprint("listed", strings.Repeat("x", 200), i), UserMetadata: strings.Repeat("m", 1000)})
 	}
 	for _, path := range []string{apiRoot + "/queues", "/$Resources/Queues?api-version=2021-05", "/metrics"} {
 		if got, charged := none("GET", path, ""); got != http.StatusTooManyRequests {

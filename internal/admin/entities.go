@@ -115,8 +115,16 @@ func (a *api) queueRoutes() []route {
 			method: http.MethodGet, path: "/queues", id: "listQueues",
 			summary: "List queues by name.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
-				return page(c, func() (iter.Seq[entity.Queue], error) { return c.Broker.AllQueues(), nil }, func(q entity.Queue) string { return q.Name },
-					func(q entity.Queue) (item, error) { return view(c, q.Name, q) })
+				queues := func() (iter.Seq[string], error) {
+					return names(c.Broker.AllQueues(), func(q entity.Queue) string { return q.Name }), nil
+				}
+				return page(c, queues, func(name string) (item, error) {
+					q, err := c.Broker.Queue(name)
+					if err != nil {
+						return item{}, err
+					}
+					return view(c, q.Name, q)
+				})
 			},
 		},
 		{
@@ -169,11 +177,7 @@ func (a *api) queueRoutes() []route {
 			method: http.MethodPatch, path: one, id: "patchQueue",
 			summary: "Change properties of a queue; null resets a property to its default and removes the policy.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
-				old, err := c.Broker.Queue(c.PathValue("queue"))
-				if err != nil {
-					return nil, err
-				}
-				q, err := merge(c, old)
+				old, q, err := merge(c, func() (entity.Queue, error) { return c.Broker.Queue(c.PathValue("queue")) })
 				if err == nil {
 					err = named(&q.Name, old.Name)
 				}

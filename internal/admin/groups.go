@@ -75,14 +75,16 @@ func (a *api) groupActions() []route {
 
 // groupWithState is a consumer group with its members and partitions.
 func groupWithState(c *call, g entity.ConsumerGroup) (any, error) {
-	hub := c.PathValue("hub")
-	rt, err := c.Broker.HubRuntime(c.Context(), hub)
-	if err != nil {
-		return nil, err
-	}
-	v := groupView(g, rt)
-	v.State, err = c.Broker.GroupState(c.Context(), hub, g.Name)
-	return v, err
+	return gathered(c, func() (v GroupEntity, err error) {
+		hub := c.PathValue("hub")
+		rt, err := c.Broker.HubRuntime(c.Context(), hub)
+		if err != nil {
+			return v, err
+		}
+		v = groupView(g, rt)
+		v.State, err = c.Broker.GroupState(c.Context(), hub, g.Name)
+		return v, err
+	})
 }
 
 func rewindGroup(c *call, group string) error {

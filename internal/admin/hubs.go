@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"unsafe"
 
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -37,7 +38,7 @@ func hubAnswer(c *call, h entity.Hub, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hubView(c, h)
+	return gathered(c, func() (HubEntity, error) { return hubView(c, h) })
 }
 
 func (a *api) hubRoutes() []route {
@@ -47,12 +48,21 @@ func (a *api) hubRoutes() []route {
 			method: http.MethodGet, path: "/hubs", id: "listHubs",
 			summary: "List event hubs by name. Their partitions are left out.", query: listQuery, result: list[HubEntity]{},
 			handle: func(c *call) (any, error) {
-				return page(c, func() (iter.Seq[entity.Hub], error) { return listed(c.Broker.Hubs(), nil) }, func(h entity.Hub) string { return h.Name },
-					func(h entity.Hub) (HubEntity, error) {
-						v, err := hubView(c, h)
+				hubs := func() (iter.Seq[string], error) {
+					return names(slices.Values(c.Broker.Hubs()), func(h entity.Hub) string { return h.Name }), nil
+				}
+				return page(c, hubs, func(name string) (HubEntity, error) {
+					var v HubEntity
+					err := c.gathering(func() error {
+						h, err := c.Broker.Hub(name)
+						if err == nil {
+							v, err = hubView(c, h)
+						}
 						v.Runtime.Partitions = nil
-						return v, err
+						return err
 					})
+					return v, err
+				})
 			},
 		},
 		{
@@ -84,12 +94,11 @@ func (a *api) hubRoutes() []route {
 			method: http.MethodPatch, path: one, id: "patchHub",
 			summary: "Change properties of an event hub, at once; null resets a property to its default.", body: entity.Hub{}, result: HubEntity{},
 			handle: func(c *call) (any, error) {
-				old, err := c.Broker.Hub(c.PathValue("hub"))
-				if err != nil {
-					return nil, err
-				}
-				old.ConsumerGroups = nil // those that are added meanwhile stay
-				h, err := merge(c, old)
+				old, h, err := merge(c, func() (entity.Hub, error) {
+					h, err := c.Broker.Hub(c.PathValue("hub"))
+					h.ConsumerGroups = nil // those that are added meanwhile stay
+					return h, err
+				})
 				if err == nil {
 					err = named(&h.Name, old.Name)
 				}
@@ -110,22 +119,28 @@ func (a *api) hubRoutes() []route {
 			method: http.MethodGet, path: one + "/partitions/{partition}", id: "getPartition",
 			summary: "Show a partition of an event hub with its readers.", result: broker.PartitionRuntime{},
 			handle: func(c *call) (any, error) {
-				rt, err := c.Broker.HubRuntime(c.Context(), c.PathValue("hub"))
-				if err != nil {
-					return nil, err
-				}
-				if rt.Unavailable != "" {
-					return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: rt.Unavailable}
-				}
-				id := c.PathValue("partition")
-				i := slices.IndexFunc(rt.Partitions, func(p broker.PartitionRuntime) bool { return p.ID == id })
-				if i < 0 {
-					return nil, problem.NotFound("The partitions of %q are 0 to %d; there is no %q.", c.PathValue("hub"), len(rt.Partitions)-1, id)
-				}
-				return rt.Partitions[i], nil
+				return gathered(c, func() (broker.PartitionRuntime, error) {
+					return partition(c, c.PathValue("hub"), c.PathValue("partition"))
+				})
 			},
 		},
 	}
+}
+
+// partition returns what a partition of a hub is like now.
+func partition(c *call, hub, id string) (none broker.PartitionRuntime, err error) {
+	rt, err := c.Broker.HubRuntime(c.Context(), hub)
+	if err != nil {
+		return none, err
+	}
+	if rt.Unavailable != "" {
+		return none, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: rt.Unavailable}
+	}
+	i := slices.IndexFunc(rt.Partitions, func(p broker.PartitionRuntime) bool { return p.ID == id })
+	if i < 0 {
+		return none, problem.NotFound("The partitions of %q are 0 to %d; there is no %q.", hub, len(rt.Partitions)-1, id)
+	}
+	return rt.Partitions[i], nil
 }
 
 func putHub(c *call) (any, error) {
@@ -142,7 +157,7 @@ func putHub(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := hubView(c, h)
+	v, err := hubAnswer(c, h, nil)
 	if err == nil && made {
 		return created{v}, nil
 	}
@@ -156,25 +171,27 @@ func (a *api) groupRoutes() []route {
 		if err != nil {
 			return nil, err
 		}
-		rt, err := c.Broker.HubRuntime(c.Context(), c.PathValue("hub"))
-		return groupView(g, rt), err
+		return gathered(c, func() (GroupEntity, error) {
+			rt, err := c.Broker.HubRuntime(c.Context(), c.PathValue("hub"))
+			return groupView(g, rt), err
+		})
 	}
 	return []route{
 		{
 			method: http.MethodGet, path: all, id: "listGroups",
 			summary: "List the consumer groups of an event hub by name, and how far they are behind.", query: listQuery, result: list[GroupEntity]{},
 			handle: func(c *call) (any, error) {
-				var rt broker.HubRuntime
-				groups := func() (iter.Seq[entity.ConsumerGroup], error) {
-					gs, err := c.Broker.ConsumerGroups(c.PathValue("hub"))
-					if err == nil {
-						rt, err = c.Broker.HubRuntime(c.Context(), c.PathValue("hub"))
-						rt.Partitions = nil
-					}
-					return listed(gs, err)
+				hub := c.PathValue("hub")
+				groups := func() (iter.Seq[broker.GroupRuntime], error) {
+					rt, err := c.Broker.HubRuntime(c.Context(), hub)
+					return slices.Values(rt.Groups), err
 				}
-				return page(c, groups, func(g entity.ConsumerGroup) string { return g.Name },
-					func(g entity.ConsumerGroup) (GroupEntity, error) { return groupView(g, rt), nil })
+				size := func(g broker.GroupRuntime) int64 { return int64(unsafe.Sizeof(g)) + int64(len(g.Name)) }
+				return pageOf(c, groups, func(g broker.GroupRuntime) string { return g.Name }, size,
+					func(g broker.GroupRuntime) (GroupEntity, error) {
+						def, err := c.Broker.ConsumerGroup(hub, g.Name)
+						return GroupEntity{Definition: def, Runtime: g}, err
+					})
 			},
 		},
 		{

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/entity"
 )
@@ -208,7 +209,7 @@ func TestRightIsCheckedWhenAChangeIsMade(t *testing.T) {
 				var wg sync.WaitGroup
 				wg.Go(func() { _ = b.DeleteQueue(t.Context(), "other") })
 				synctest.Wait()
-				wg.Go(func() { _ = b.DeleteQueue(t.Context(), "a") })
+				wg.Go(func() { _ = b.DeleteQueue(broker.By(t.Context(), "someone"), "a") })
 				synctest.Wait()
 				wg.Go(func() {
 					own := access.Rule{Name: "own", PrimaryKey: "key of a"}

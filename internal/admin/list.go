@@ -7,10 +7,9 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -48,15 +47,36 @@ func (c *call) paging() (p paging, err error) {
 	return p, err
 }
 
-// page answers with the part of a list that the query selects. gather returns all of the list:
-// it is gathered by few requests at a time, and given up when the page was cut from it. An
-// element is made when it is written. One that was deleted meanwhile is left out.
-func page[D, V any](c *call, gather func() (iter.Seq[D], error), name func(D) string, view func(D) (V, error)) (any, error) {
+// page answers with the part of a list of entities that the query selects. Only names are kept
+// until an element is made, which is when it is written: so who reads slowly does not hold
+// definitions that were changed or deleted meanwhile, and are charged to nobody any more. One
+// that was deleted is left out.
+func page[V any](c *call, gather func() (iter.Seq[string], error), view func(name string) (V, error)) (any, error) {
+	return pageOf(c, gather, func(name string) string { return name }, nameSize, view)
+}
+
+// nameSize is what a name takes.
+func nameSize(name string) int64 { return int64(unsafe.Sizeof(name)) + int64(len(name)) }
+
+// names makes of a list what page gathers.
+func names[D any](all iter.Seq[D], name func(D) string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for d := range all {
+			if !yield(name(d)) {
+				return
+			}
+		}
+	}
+}
+
+// pageOf is page for a list of anything that takes size bytes. gather returns all of the list: it
+// is gathered by few requests at a time, and given up when the page was cut from it.
+func pageOf[D, V any](c *call, gather func() (iter.Seq[D], error), name func(D) string, size func(D) int64, view func(D) (V, error)) (any, error) {
 	p, err := c.paging()
 	if err != nil {
 		return nil, err
 	}
-	l := listing[D, V]{c: c, field: "items", view: view}
+	l := listing[D, V]{c: c, field: "items", size: size, view: view}
 	prefix := entity.Key(c.URL.Query().Get("prefix"))
 	err = c.gathering(func() error {
 		all, err := gather()
@@ -79,18 +99,28 @@ func page[D, V any](c *call, gather func() (iter.Seq[D], error), name func(D) st
 	return l.begin()
 }
 
-// listed makes of a list what page gathers.
-func listed[D any](all []D, err error) (iter.Seq[D], error) { return slices.Values(all), err }
-
 // gathering does work that has all of a list in memory, when few others do.
 func (c *call) gathering(work func() error) error {
-	select {
-	case c.gatherers <- struct{}{}:
-	case <-c.Context().Done():
-		return c.Context().Err()
+	leave, err := c.gatherers.Take(c.Context(), c.grant.Account())
+	if err != nil {
+		return err
 	}
-	defer func() { <-c.gatherers }()
+	defer leave()
 	return work()
+}
+
+// gathered makes the value of an answer and its JSON, which is charged, when few others do: what
+// there is to say of a hub of a thousand partitions is large before anybody knows how large.
+func gathered[V any](c *call, value func() (V, error)) (b json.RawMessage, err error) {
+	err = c.gathering(func() error {
+		v, err := value()
+		if err != nil {
+			return err
+		}
+		b, err = c.encode(v)
+		return err
+	})
+	return b, err
 }
 
 // listing is a page of a list as it is written: one element after the other is made, encoded,
@@ -100,13 +130,18 @@ type listing[D, V any] struct {
 	field string // that has the elements
 	items []D
 	total int
+	size  func(D) int64 // of an element of items
 	view  func(D) (V, error)
 	first []byte // the first element, if there is one
 }
 
 // begin charges the page and makes its first element: an error until then sets the status.
 func (l *listing[D, V]) begin() (any, error) {
-	if err := l.c.charge(int64(len(l.items)) * int64(reflect.TypeFor[D]().Size())); err != nil {
+	bytes := int64(0)
+	for _, d := range l.items {
+		bytes += l.size(d)
+	}
+	if err := l.c.charge(bytes); err != nil {
 		return nil, err
 	}
 	var err error
@@ -117,8 +152,9 @@ func (l *listing[D, V]) begin() (any, error) {
 // next returns the next element; nil is the end.
 func (l *listing[D, V]) next() (b []byte, err error) {
 	for len(l.items) > 0 && b == nil {
+		var none D
 		d := l.items[0]
-		l.items = l.items[1:]
+		l.items[0], l.items = none, l.items[1:]
 		v, err := l.view(d)
 		if errors.Is(err, broker.ErrNotFound) {
 			continue // deleted meanwhile

@@ -89,15 +89,15 @@ func (a *api) policyRoutes() []route {
 // listObjectives lists what was measured, by the paths of queues and subscriptions.
 func listObjectives(c *call) (any, error) {
 	paths := func() (iter.Seq[string], error) {
-		var paths []string
-		for path, kind := range c.Broker.Paths() {
-			if kind != broker.KindTopic {
-				paths = append(paths, path)
+		return func(yield func(string) bool) {
+			for path, kind := range c.Broker.Paths() {
+				if kind != broker.KindTopic && !yield(path) {
+					return
+				}
 			}
-		}
-		return listed(paths, nil)
+		}, nil
 	}
-	return page(c, paths, func(path string) string { return path }, c.objectives)
+	return page(c, paths, c.objectives)
 }
 
 // objectives returns what was measured of a queue or subscription.

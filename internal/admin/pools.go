@@ -5,6 +5,8 @@ package admin
 import (
 	"iter"
 	"net/http"
+	"slices"
+	"unsafe"
 
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -30,7 +32,7 @@ func (a *api) poolRoutes() []route {
 			method: http.MethodPost, path: one + "/" + verb, id: id,
 			summary: summary, query: poolQuery, result: list[broker.Pool]{},
 			handle: func(c *call) (any, error) {
-				l := listing[broker.Pool, broker.Pool]{c: c, field: "items", view: func(p broker.Pool) (broker.Pool, error) { return p, nil }}
+				l := listing[broker.Pool, broker.Pool]{c: c, field: "items", size: poolSize, view: itself}
 				err := c.gathering(func() (err error) {
 					l.items, err = do(c, c.PathValue("pool"), c.URL.Query().Get("source"))
 					l.total = len(l.items)
@@ -50,8 +52,8 @@ func (a *api) poolRoutes() []route {
 			method: http.MethodGet, path: "/pools", id: "listPools",
 			summary: "List the worker pools that have announced themselves, with their processes.", query: listQuery, result: list[broker.Pool]{},
 			handle: func(c *call) (any, error) {
-				return page(c, func() (iter.Seq[broker.Pool], error) { return listed(c.Broker.Pools(), nil) }, func(p broker.Pool) string { return p.Name },
-					func(p broker.Pool) (broker.Pool, error) { return p, nil })
+				pools := func() (iter.Seq[broker.Pool], error) { return slices.Values(c.Broker.Pools()), nil }
+				return pageOf(c, pools, func(p broker.Pool) string { return p.Name }, poolSize, itself)
 			},
 		},
 		order("pause", "pausePool", "Have a pool take no more messages and suspend the tasks that can be. Nothing is lost.",
@@ -65,6 +67,14 @@ func (a *api) poolRoutes() []route {
 		resize,
 	}
 }
+
+// poolSize is what a pool takes in a page, with its processes.
+func poolSize(p broker.Pool) int64 {
+	const texts = 2 * limits.ClientText // of a process: its host and why it is idle
+	return int64(unsafe.Sizeof(p)) + int64(len(p.Instances))*(int64(unsafe.Sizeof(broker.PoolInstance{}))+texts)
+}
+
+func itself(p broker.Pool) (broker.Pool, error) { return p, nil }
 
 func resizePool(c *call, name, source string) ([]broker.Pool, error) {
 	var size PoolSize

@@ -22,6 +22,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/turns"
 )
 
 const (
@@ -59,16 +60,16 @@ type api struct {
 	mux      *http.ServeMux
 	document []byte
 
-	// turns is a semaphore for messages that are converted into JSON at the same
-	// time: half of the processors stay free for senders and receivers.
-	turns chan struct{}
-	// gatherers is a semaphore for lists that are in memory as a whole.
-	gatherers chan struct{}
+	// turns is for messages that are converted into JSON at the same time: half of the
+	// processors stay free for senders and receivers.
+	turns *turns.Turns
+	// gatherers is for lists that are in memory as a whole.
+	gatherers *turns.Turns
 }
 
 func newAPI(p Parts, started time.Time) *api {
-	a := &api{Parts: p, started: started, mux: http.NewServeMux(), turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		gatherers: make(chan struct{}, gatherers)}
+	a := &api{Parts: p, started: started, mux: http.NewServeMux(), turns: turns.New(max(1, runtime.GOMAXPROCS(0)/2), 1),
+		gatherers: turns.New(gatherers, 1)}
 	a.routes = a.table()
 	for i := range a.routes {
 		rt := &a.routes[i]
@@ -183,7 +184,8 @@ func (c *call) do(rt *route) (any, error) {
 		if err := caller.Require(c.grant, rt.right, caller.Path(c.address())); err != nil {
 			return nil, err
 		}
-		c.Request = c.WithContext(broker.Charging(broker.Guard(c.Context(), c.recheck), c.chargeLargest))
+		ctx := broker.By(broker.Guard(c.Context(), c.recheck), c.grant.Account())
+		c.Request = c.WithContext(broker.Charging(ctx, c.chargeLargest))
 	}
 	return rt.handle(c)
 }
@@ -284,7 +286,7 @@ func (c *call) unmarshal(body []byte, to any) error {
 		if err := c.charge(n); err != nil { // it is read again, to find all faults
 			return err
 		}
-		return faulty(body, to, c.PathValue, err)
+		return c.faulty(body, to, err)
 	}
 	return c.chargePolicy(to)
 }
@@ -343,7 +345,7 @@ func (c *call) read(limit int64) ([]byte, error) {
 // are unknown or of another type, and the faults of the rest. For a body that
 // is larger than a definition, which contains messages, it returns only the
 // first fault: to examine all of it would need its memory again.
-func faulty(body []byte, to any, path func(string) string, err error) error {
+func (c *call) faulty(body []byte, to any, err error) error {
 	var faults entity.Faults
 	if len(body) <= limits.Body {
 		faults, _ = entity.DecodeJSON(body, to, entity.RefuseUnknown)
@@ -352,7 +354,11 @@ func faulty(body []byte, to any, path func(string) string, err error) error {
 		return problem.Bad("Invalid request body: %s.", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	unread := len(faults)
-	for _, f := range definitionFaults(to, path) {
+	var rest entity.Faults
+	if err := c.Broker.Compiling(c.Context(), func() error { rest = definitionFaults(to, c.PathValue); return nil }); err != nil {
+		return err
+	}
+	for _, f := range rest {
 		told := slices.ContainsFunc(faults[:unread], func(u entity.Fault) bool { return within(f.Field, u.Field) || within(u.Field, f.Field) })
 		if !told {
 			faults = append(faults, f)
@@ -400,25 +406,33 @@ func definitionFaults(v any, path func(string) string) entity.Faults {
 // because it differs from an absent field: a null policy removes the policy, an
 // absent one keeps it. For all other fields null is the default. The old value, as JSON, is
 // charged like the patch.
-func merge[T any](c *call, old T) (T, error) {
-	var next T
+//
+// The value has to exist before the patch is read, and is looked up again after that: a patch
+// may take long to come, and is not to hold a value that was replaced meanwhile.
+func merge[T any](c *call, lookup func() (T, error)) (old, next T, err error) {
+	if _, err := lookup(); err != nil {
+		return old, next, err
+	}
 	var fields, patch map[string]json.RawMessage
 	if err := c.decode(&patch, limits.Body); err != nil {
-		return next, err
+		return old, next, err
+	}
+	if old, err = lookup(); err != nil {
+		return old, next, err
 	}
 	b, err := json.Marshal(old)
 	if err != nil {
-		return next, err
+		return old, next, err
 	}
 	if err := c.unmarshal(b, &fields); err != nil {
-		return next, err
+		return old, next, err
 	}
 	maps.Copy(fields, patch)
 	if b, err = json.Marshal(fields); err != nil {
-		return next, err
+		return old, next, err
 	}
 	err = c.unmarshal(b, &next)
-	return next, err
+	return old, next, err
 }
 
 // number reads a number from the query.

@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -41,9 +42,12 @@ type peeking struct {
 
 // inTurn runs work that takes a processor for a moment, when there is one to spare.
 // It must not wait for the disk or for the client.
-func (a *api) inTurn(work func()) {
-	a.turns <- struct{}{}
-	defer func() { <-a.turns }()
+func (c *call) inTurn(work func()) {
+	leave, err := c.turns.Take(context.WithoutCancel(c.Context()), c.grant.Account())
+	if err != nil { // never: the context does not end
+		return
+	}
+	defer leave()
 	work()
 }
 

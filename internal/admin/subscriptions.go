@@ -5,6 +5,7 @@ package admin
 import (
 	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -28,11 +29,18 @@ func (a *api) subscriptionRoutes() []route {
 			method: http.MethodGet, path: all, id: "listSubscriptions",
 			summary: "List the subscriptions of a topic by name, with their rules.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
-				subs := func() (iter.Seq[entity.Subscription], error) {
-					return listed(c.Broker.Subscriptions(c.PathValue("topic")))
+				topic := c.PathValue("topic")
+				subs := func() (iter.Seq[string], error) {
+					all, err := c.Broker.AllSubscriptions(topic)
+					return names(all, func(s entity.Subscription) string { return s.Name }), err
 				}
-				return page(c, subs, func(s entity.Subscription) string { return s.Name },
-					func(s entity.Subscription) (item, error) { return show(c, s) })
+				return page(c, subs, func(name string) (item, error) {
+					s, err := c.Broker.Subscription(topic, name)
+					if err != nil {
+						return item{}, err
+					}
+					return show(c, s)
+				})
 			},
 		},
 		{
@@ -67,11 +75,9 @@ func (a *api) subscriptionRoutes() []route {
 			method: http.MethodPatch, path: one, id: "patchSubscription",
 			summary: "Change properties of a subscription; null resets a property to its default and removes the policy.", body: entity.Subscription{}, result: item{},
 			handle: func(c *call) (any, error) {
-				old, err := c.Broker.Subscription(c.PathValue("topic"), c.PathValue("subscription"))
-				if err != nil {
-					return nil, err
-				}
-				s, err := merge(c, old)
+				old, s, err := merge(c, func() (entity.Subscription, error) {
+					return c.Broker.Subscription(c.PathValue("topic"), c.PathValue("subscription"))
+				})
 				if err == nil {
 					err = named(&s.Name, old.Name)
 				}
@@ -128,9 +134,11 @@ func (a *api) ruleRoutes() []route {
 			summary: "List the rules of a subscription by name.", query: listQuery, result: list[entity.Rule]{},
 			handle: func(c *call) (any, error) {
 				topic, sub := in(c)
-				rules := func() (iter.Seq[entity.Rule], error) { return listed(c.Broker.Rules(topic, sub)) }
-				return page(c, rules, func(r entity.Rule) string { return r.Name },
-					func(r entity.Rule) (entity.Rule, error) { return r, nil })
+				rules := func() (iter.Seq[string], error) {
+					all, err := c.Broker.Rules(topic, sub)
+					return names(slices.Values(all), func(r entity.Rule) string { return r.Name }), err
+				}
+				return page(c, rules, func(name string) (entity.Rule, error) { return c.Broker.Rule(topic, sub, name) })
 			},
 		},
 		{

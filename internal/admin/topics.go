@@ -27,8 +27,16 @@ func (a *api) topicRoutes() []route {
 			method: http.MethodGet, path: "/topics", id: "listTopics",
 			summary: "List topics by name.", query: listQuery, result: list[item]{},
 			handle: func(c *call) (any, error) {
-				return page(c, func() (iter.Seq[entity.Topic], error) { return c.Broker.AllTopics(), nil }, func(t entity.Topic) string { return t.Name },
-					func(t entity.Topic) (item, error) { return view(c, t.Name, t) })
+				topics := func() (iter.Seq[string], error) {
+					return names(c.Broker.AllTopics(), func(t entity.Topic) string { return t.Name }), nil
+				}
+				return page(c, topics, func(name string) (item, error) {
+					t, err := c.Broker.Topic(name)
+					if err != nil {
+						return item{}, err
+					}
+					return view(c, t.Name, t)
+				})
 			},
 		},
 		{
@@ -75,11 +83,7 @@ func (a *api) topicRoutes() []route {
 			method: http.MethodPatch, path: one, id: "patchTopic",
 			summary: "Change properties of a topic; null resets a property to its default.", body: entity.Topic{}, result: item{},
 			handle: func(c *call) (any, error) {
-				old, err := c.Broker.Topic(c.PathValue("topic"))
-				if err != nil {
-					return nil, err
-				}
-				t, err := merge(c, old)
+				old, t, err := merge(c, func() (entity.Topic, error) { return c.Broker.Topic(c.PathValue("topic")) })
 				if err == nil {
 					err = named(&t.Name, old.Name)
 				}

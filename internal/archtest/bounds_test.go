@@ -66,7 +66,6 @@ var bounds = map[string]string{
 	"admin call.unmarshal":      "cost.JSON: limits.Elements, limits.Depth, and the memory of the request",
 	"admin call.partitions":     "limits.Partitions",
 	"admin cutRune":             "four bytes, which a rune has at most",
-	"admin newAPI":              "the processors",
 	"admin/atom parse":          "cost.XML: limits.XMLElements, limits.Attributes, and the memory of the request",
 	"admin/cost fields.find":    "one name in a body that was read",
 	"admin/problem ReadBody":    "the limit of its caller: limits.Body, limits.BatchByHTTP, the size of a message",

@@ -72,6 +72,11 @@ func (c *call) writeTopic() error {
 }
 
 func (c *call) topicEntry(t entity.Topic) error {
+	leave, err := c.gatherers.Take(c.Context(), c.grant.Account()) // it asks for each of two thousand subscriptions
+	if err != nil {
+		return err
+	}
+	defer leave()
 	rt, err := c.Broker.Runtime(c.Context(), t.Name)
 	if err != nil {
 		return err

@@ -74,34 +74,65 @@ func (c *call) feed() error {
 	}
 	switch c.kind {
 	case feedQueues:
-		return writeFeed(c, "Queues", p, func() (iter.Seq[entity.Queue], error) { return c.Broker.AllQueues(), nil }, c.queueEntry)
+		return writeNamed(c, "Queues", p, func() (iter.Seq[entity.Queue], error) { return c.Broker.AllQueues(), nil },
+			func(q entity.Queue) string { return q.Name }, c.Broker.Queue, c.queueEntry)
 	case feedTopics:
-		return writeFeed(c, "Topics", p, func() (iter.Seq[entity.Topic], error) { return c.Broker.AllTopics(), nil }, c.topicEntry)
+		return writeNamed(c, "Topics", p, func() (iter.Seq[entity.Topic], error) { return c.Broker.AllTopics(), nil },
+			func(t entity.Topic) string { return t.Name }, c.Broker.Topic, c.topicEntry)
 	case feedHubs:
-		return writeFeed(c, "EventHubs", p, func() (iter.Seq[entity.Hub], error) { return listed(c.Broker.Hubs(), nil) }, c.hubEntry)
+		return writeNamed(c, "EventHubs", p, func() (iter.Seq[entity.Hub], error) { return listed(c.Broker.Hubs(), nil) },
+			func(h entity.Hub) string { return h.Name }, c.Broker.Hub, c.hubEntry)
 	case feedGroups:
-		return writeFeed(c, "ConsumerGroups", p, func() (iter.Seq[entity.ConsumerGroup], error) { return listed(c.Broker.ConsumerGroups(c.entity)) }, c.groupEntry)
+		return writeNamed(c, "ConsumerGroups", p, func() (iter.Seq[entity.ConsumerGroup], error) { return listed(c.Broker.ConsumerGroups(c.entity)) },
+			func(g entity.ConsumerGroup) string { return g.Name },
+			func(name string) (entity.ConsumerGroup, error) { return c.Broker.ConsumerGroup(c.entity, name) }, c.groupEntry)
 	case feedPartitions:
 		return writeFeed(c, "Partitions", p, func() (iter.Seq[broker.PartitionRuntime], error) { return listed(c.partitions()) }, c.partitionEntry)
 	case feedSubscriptions:
-		return writeFeed(c, "Subscriptions", p, func() (iter.Seq[entity.Subscription], error) { return listed(c.Broker.Subscriptions(c.entity)) }, c.subscriptionEntry)
+		return writeNamed(c, "Subscriptions", p, func() (iter.Seq[entity.Subscription], error) { return c.Broker.AllSubscriptions(c.entity) },
+			func(s entity.Subscription) string { return s.Name },
+			func(name string) (entity.Subscription, error) { return c.Broker.Subscription(c.entity, name) }, c.subscriptionEntry)
 	default:
-		return writeFeed(c, "Rules", p, func() (iter.Seq[entity.Rule], error) { return listed(c.Broker.Rules(c.entity, c.subscription)) }, c.ruleEntry)
+		return writeNamed(c, "Rules", p, func() (iter.Seq[entity.Rule], error) { return listed(c.Broker.Rules(c.entity, c.subscription)) },
+			func(r entity.Rule) string { return r.Name },
+			func(name string) (entity.Rule, error) { return c.Broker.Rule(c.entity, c.subscription, name) }, c.ruleEntry)
 	}
 }
 
 // listed makes of a list what gather takes.
 func listed[T any](all []T, err error) (iter.Seq[T], error) { return slices.Values(all), err }
 
+// writeNamed writes a list of definitions, of which only names are kept until each is written: who
+// reads slowly does not hold those that were changed or deleted meanwhile.
+func writeNamed[D any](c *call, title string, p page, all func() (iter.Seq[D], error), name func(D) string,
+	lookup func(name string) (D, error), entry func(D) error) error {
+	names := func() (iter.Seq[string], error) {
+		list, err := all()
+		return func(yield func(string) bool) {
+			for d := range list {
+				if !yield(name(d)) {
+					return
+				}
+			}
+		}, err
+	}
+	return writeFeed(c, title, p, names, func(name string) error {
+		d, err := lookup(name)
+		if err != nil {
+			return err
+		}
+		return entry(d)
+	})
+}
+
 // gather returns the part of a list that the client wants, which is charged. All of the list is
 // in memory while few others are.
 func gather[T any](c *call, p page, all func() (iter.Seq[T], error)) (items []T, more bool, err error) {
-	select {
-	case c.gatherers <- struct{}{}:
-	case <-c.Context().Done():
-		return nil, false, c.Context().Err()
+	leave, err := c.gatherers.Take(c.Context(), c.grant.Account())
+	if err != nil {
+		return nil, false, err
 	}
-	defer func() { <-c.gatherers }()
+	defer leave()
 	list, err := all()
 	if err != nil {
 		return nil, false, err

@@ -12,6 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/turns"
 )
 
 // Parts is what the handler works with; all of it is required.
@@ -30,12 +31,12 @@ type Parts struct {
 // Handler answers requests of the administration clients.
 type Handler struct {
 	Parts
-	// gatherers is a semaphore for lists that are in memory as a whole.
-	gatherers chan struct{}
+	// gatherers is for lists that are in memory as a whole, and for what is large of one entity.
+	gatherers *turns.Turns
 }
 
 // New returns the handler.
-func New(p Parts) *Handler { return &Handler{p, make(chan struct{}, gatherers)} }
+func New(p Parts) *Handler { return &Handler{p, turns.New(gatherers, 1)} }
 
 // contentType is what the service calls its answers.
 const contentType = "application/atom+xml;type=entry;charset=utf-8"
@@ -92,7 +93,7 @@ func (c *call) serve() (status int, err error) {
 	if err := caller.Require(c.grant, access.OfRoute(routeID), entity.Key(c.target.path())); err != nil {
 		return 0, c.unauthorized(err)
 	}
-	c.Request = c.WithContext(broker.Guard(c.Context(), c.recheck))
+	c.Request = c.WithContext(broker.By(broker.Guard(c.Context(), c.recheck), c.grant.Account()))
 	switch c.Method {
 	case http.MethodGet, http.MethodHead:
 		return http.StatusOK, c.get()

@@ -90,6 +90,11 @@ func (c *call) writeHub() error {
 }
 
 func (c *call) hubEntry(h entity.Hub) error {
+	leave, err := c.gatherers.Take(c.Context(), c.grant.Account()) // it has a thousand partitions
+	if err != nil {
+		return err
+	}
+	defer leave()
 	rt, err := c.Broker.HubRuntime(c.Context(), h.Name)
 	if err != nil {
 		return err
@@ -169,10 +174,18 @@ func (c *call) partitions() ([]broker.PartitionRuntime, error) {
 	if err == nil && rt.Unavailable != "" {
 		err = &problem.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: rt.Unavailable}
 	}
+	for i := range rt.Partitions {
+		rt.Partitions[i].Readers = nil // they are not shown
+	}
 	return rt.Partitions, err
 }
 
 func (c *call) writePartition() error {
+	leave, err := c.gatherers.Take(c.Context(), c.grant.Account())
+	if err != nil {
+		return err
+	}
+	defer leave()
 	all, err := c.partitions()
 	if err != nil {
 		return err

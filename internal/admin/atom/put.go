@@ -188,11 +188,11 @@ func (c *call) mayForward(to, deadTo string) error {
 // total adds the messages of a topic's subscriptions to those of the topic
 // itself.
 func (c *call) total(topic string, rt *broker.Runtime, f *filters) error {
-	subs, err := c.Broker.Subscriptions(topic)
+	subs, err := c.Broker.AllSubscriptions(topic)
 	if err != nil {
 		return err
 	}
-	for _, s := range subs {
+	for s := range subs {
 		f.add(s.Rules)
 		sub, err := c.Broker.Runtime(c.Context(), entity.SubscriptionPath(topic, s.Name))
 		if errors.Is(err, broker.ErrNotFound) {
