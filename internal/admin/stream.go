@@ -3,7 +3,6 @@
 package admin
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -43,11 +42,7 @@ type peeking struct {
 // inTurn runs work that takes a processor for a moment, when there is one to spare.
 // It must not wait for the disk or for the client.
 func (c *call) inTurn(work func()) {
-	leave, err := c.turns.Take(context.WithoutCancel(c.Context()), c.grant.Account())
-	if err != nil { // never: the context does not end
-		return
-	}
-	defer leave()
+	defer c.turns.Wait(c.grant.Account())()
 	work()
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -44,8 +45,8 @@ func (s *Sender) MaxMessageSize() int64 { return s.n.Definition().MaxMessage() }
 // to SenderOptions.Unsynced.
 func Unsynced(size int) int64 { return 2*int64(size) + 1<<10 }
 
-// Send stores a batch, all of it or nothing. It never blocks and does not retain the
-// slice; done is called exactly once, when the batch is durable or rejected. A message
+// Send stores a batch, all of it or nothing. It waits for nothing but, if rules or conditions
+// are expensive, for a processor that may evaluate them. It does not retain the slice; done is called exactly once, when the batch is durable or rejected. A message
 // with a scheduled time is delivered then.
 func (s *Sender) Send(batch []*message.Message, done func(error)) {
 	if err := catalog.CheckBatch(batch); err != nil {
@@ -53,7 +54,18 @@ func (s *Sender) Send(batch []*message.Message, done func(error)) {
 		return
 	}
 	batch = s.b.prepare(s.n, s.options, batch)
+	defer s.b.forProcessor(s.n)()
 	s.b.Catalog.Send(s.n, batch, catalog.SendOptions{Unsynced: s.options.Unsynced}, func(_ []queue.SeqNo, err error) { done(err) })
+}
+
+// forProcessor waits for a processor if sending to an entity takes one for long: half of them stay
+// free for others, however many connections send there. done has to be called when the rules and
+// conditions are evaluated.
+func (b *Broker) forProcessor(n *catalog.Entity) (done func()) {
+	if !n.Expensive() {
+		return func() {}
+	}
+	return b.evaluating.Wait(entity.Owner(n.Path))
 }
 
 // Close ends the sender.
@@ -80,10 +92,12 @@ func (b *Broker) ScheduleThen(ctx context.Context, addr string, batch []*message
 		err  error
 	}
 	got := make(chan answer, 1)
-	b.Catalog.Send(n, b.prepare(n, o, batch), catalog.SendOptions{Unsynced: o.Unsynced}, func(seqs []queue.SeqNo, err error) {
+	fit, evaluated := b.prepare(n, o, batch), b.forProcessor(n)
+	b.Catalog.Send(n, fit, catalog.SendOptions{Unsynced: o.Unsynced}, func(seqs []queue.SeqNo, err error) {
 		over()
 		got <- answer{append([]queue.SeqNo(nil), seqs...), err}
 	})
+	evaluated()
 	select {
 	case a := <-got:
 		return a.seqs, a.err

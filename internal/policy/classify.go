@@ -27,8 +27,14 @@ type Classification struct {
 // A reply that no condition matches has the class of its request, if there is one of
 // that name here, or at least its level.
 func (p *Policy) Classify(e *filter.Envelope) Classification {
-	v := Classification{Key: p.keyOf(e)}
-	n := p.first(e)
+	v, _ := p.ClassifyCounting(e)
+	return v
+}
+
+// ClassifyCounting is Classify, which also returns about how many steps the conditions took.
+func (p *Policy) ClassifyCounting(e *filter.Envelope) (v Classification, steps int) {
+	v = Classification{Key: p.keyOf(e)}
+	n, steps := p.first(e)
 	request, isReply := inherited(e.Message)
 	isReply = isReply && (n == len(p.Classes) || p.Classes[n].when == nil)
 	if isReply {
@@ -38,14 +44,14 @@ func (p *Policy) Classify(e *filter.Envelope) Classification {
 	}
 	if n == len(p.Classes) {
 		v.Level = Level(e.Message)
-		return v
+		return v, steps
 	}
 	c := &p.Classes[n]
 	v.Class = uint8(n + 1)
 	if v.Level = c.Level; c.LevelFromMessage || isReply {
 		v.Level = Level(e.Message)
 	}
-	return v
+	return v, steps
 }
 
 // UnknownPriority reports whether a message with that classification has a property
@@ -68,19 +74,25 @@ func (p *Policy) named(name string) int {
 }
 
 // first returns the index of the first class that matches the message, or the number of
-// classes if none does. The conditions are evaluated together, which reads each property
-// once; one that fails is not true.
-func (p *Policy) first(e *filter.Envelope) int {
+// classes if none does, and about how many steps that took. The conditions are evaluated
+// together, which reads each property once; one that fails is not true.
+func (p *Policy) first(e *filter.Envelope) (first, steps int) {
+	first = len(p.Classes)
 	if p.rules == nil {
-		return len(p.Classes)
+		return first, 0
 	}
-	first := len(p.Classes)
-	p.rules.Match(e, func(rule int, err error) {
+	steps = p.rules.Match(e, func(rule int, err error) {
 		if err == nil && rule < first {
 			first = rule
 		}
 	})
-	return first
+	return first, steps
+}
+
+// chosen is first without the steps.
+func (p *Policy) chosen(e *filter.Envelope) int {
+	n, _ := p.first(e)
+	return n
 }
 
 // compile compiles the conditions of all classes into one set.
@@ -124,7 +136,7 @@ func (p *Policy) Why(e *filter.Envelope) string {
 	c := p.Class(v.Class)
 	request, isReply := inherited(e.Message)
 	switch {
-	case isReply && c != nil && strings.EqualFold(c.Name, request.Class) && p.first(e) != int(v.Class)-1:
+	case isReply && c != nil && strings.EqualFold(c.Name, request.Class) && p.chosen(e) != int(v.Class)-1:
 		fmt.Fprintf(&b, "class %q takes it, because it answers a request of that class", c.Name)
 	case c == nil && len(p.Classes) == 0:
 		b.WriteString("the queue has no classes; ")

@@ -44,11 +44,21 @@ func (t *Turns) Take(ctx context.Context, owner string) (leave func(), err error
 		t.part(owner, l)
 		return nil, context.Cause(ctx)
 	}
-	return func() {
-		<-t.slots
-		<-l.head
-		t.part(owner, l)
-	}, nil
+	return func() { t.leave(owner, l) }, nil
+}
+
+// Wait is Take for work that is done in any case.
+func (t *Turns) Wait(owner string) (leave func()) {
+	l := t.join(owner)
+	l.head <- struct{}{}
+	t.slots <- struct{}{}
+	return func() { t.leave(owner, l) }
+}
+
+func (t *Turns) leave(owner string, l *line) {
+	<-t.slots
+	<-l.head
+	t.part(owner, l)
 }
 
 // join adds a piece of work to the line of its owner.

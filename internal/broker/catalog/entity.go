@@ -72,6 +72,7 @@ type Entity struct {
 	routes   atomic.Pointer[routes] // of a topic
 	subs     []*Entity              // of a topic, by path; guarded by Catalog.mu
 	accessed atomic.Int64           // last use, in Unix milliseconds; zero is never
+	effort   effort                 // of the rules of a topic, and of the policies behind them
 	charged  int64                  // for the memory of its definition; guarded by Catalog.admin
 }
 

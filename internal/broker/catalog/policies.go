@@ -27,6 +27,7 @@ type Classifier struct {
 	// the entity included.
 	Unknown *atomic.Uint64
 	spare   sync.Pool // of *filter.Envelope
+	effort  effort    // of its conditions
 }
 
 // NewClassifier returns the classifier of a policy.
@@ -42,8 +43,9 @@ func (c *Classifier) Classify(m *message.Message) policy.Classification {
 	}
 	e := c.spare.Get().(*filter.Envelope)
 	e.Message = m
-	v := c.Policy.Classify(e)
+	v, steps := c.Policy.ClassifyCounting(e)
 	c.spare.Put(e)
+	c.effort.note(steps)
 	return v
 }
 

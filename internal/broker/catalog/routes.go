@@ -162,7 +162,7 @@ func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *
 	}
 	send.Topic = topic.ID
 	send.Published++
-	p.out.steps += rt.set.Match(view, func(rule int, err error) {
+	steps := rt.set.Match(view, func(rule int, err error) {
 		ro := &rt.rules[rule]
 		sub := rt.subs[ro.sub]
 		word, bit := ro.sub/64, uint64(1)<<(ro.sub%64)
@@ -178,6 +178,8 @@ func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *
 			w.add(sub, queueserver.Main, w.source)
 		}
 	})
+	p.out.steps += steps
+	topic.effort.note(steps + w.policies)
 	w.deadLetter()
 }
 
@@ -189,6 +191,8 @@ type routing struct {
 	hops   uint8
 	origin queue.SeqNo // sequence number of a forwarded message; zero is that in the topic
 	words  [16]uint64  // a bit for each of the first 1,024 subscriptions
+
+	policies int // about how many steps the policies of subscriptions take
 
 	failures []failure       // at most one for each subscription
 	failed   map[*Entity]int // index in failures; nil without any
@@ -206,6 +210,9 @@ type failure struct {
 func (w *routing) add(sub *Entity, part queueserver.SubQueue, body int) {
 	def := sub.Definition()
 	a := def.Arrival(w.send.Bodies[body], w.hops)
+	if def.Classifier.effort.isMuch() {
+		w.policies += muchEffort
+	}
 	if part == queueserver.Main && def.Properties.RequiresSession && !a.InSession {
 		w.dead(sub, reasonNoSession, "")
 		return

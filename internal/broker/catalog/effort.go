@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// muchEffort is how many steps rules or conditions take for a message that is expensive: some
+	// hundred microseconds. Most take less than a hundredth of that.
+	muchEffort = 10_000
+	// effortKept is how long an expensive message makes those after it count as expensive.
+	effortKept = 10 * time.Second
+)
+
+// effort is whether rules or conditions are expensive to evaluate. The zero value is that they
+// are not.
+type effort struct {
+	until atomic.Int64 // in Unix milliseconds
+}
+
+// note notes how many steps a message took.
+func (e *effort) note(steps int) {
+	if steps >= muchEffort {
+		e.until.Store(time.Now().Add(effortKept).UnixMilli())
+	}
+}
+
+// isMuch reports whether a message was expensive lately.
+func (e *effort) isMuch() bool {
+	until := e.until.Load()
+	return until != 0 && time.Now().UnixMilli() < until
+}
+
+// Expensive reports whether sending to an entity takes a processor for long: because of the
+// conditions of a policy, or the rules of a topic.
+func (n *Entity) Expensive() bool {
+	if n.Kind == KindTopic {
+		return n.effort.isMuch()
+	}
+	return n.Definition().Classifier.effort.isMuch()
+}
