@@ -343,8 +343,8 @@ func (c *Catalog) prepare(n *Entity, def *Definition, others int) (*creation, er
 	}
 	def.Created = c.clock.Now().UTC()
 	def.Updated = def.Created
-	if err := def.derive(topic, nil, policy.Parse, c.available(n)); err != nil {
-		return nil, c.underivable(n, err)
+	if err := c.derive(n, def, topic, nil); err != nil {
+		return nil, err
 	}
 	def.Classified = def.PolicyRevision // it has no messages to classify
 	meta, err := def.record()
@@ -446,6 +446,21 @@ func (c *Catalog) redefineAll(ns []*Entity) error {
 	return nil
 }
 
+// derive derives a changed definition of an entity. Much of it is compiled while nobody else
+// compiles anything: that takes a processor.
+func (c *Catalog) derive(n *Entity, def, topic, before *Definition) error {
+	if def.isLarge() {
+		defer c.compiling.Wait(changing)()
+	}
+	if err := def.derive(topic, before, policy.Parse, c.available(n)); err != nil {
+		return c.underivable(n, err)
+	}
+	return nil
+}
+
+// changing owns what is compiled within Change; there is one at a time.
+const changing = "$change"
+
 // redefinition is an entity whose definition is being changed.
 type redefinition struct {
 	n     *Entity
@@ -464,8 +479,8 @@ func (c *Catalog) prepareChange(n *Entity, def Definition) (*redefinition, error
 	}
 	before := n.Definition()
 	def.Updated = c.clock.Now().UTC()
-	if err := def.derive(topic, before, policy.Parse, c.available(n)); err != nil {
-		return nil, c.underivable(n, err)
+	if err := c.derive(n, &def, topic, before); err != nil {
+		return nil, err
 	}
 	meta, err := def.record()
 	if err != nil {

@@ -149,6 +149,18 @@ func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*poli
 	return d.derivePolicy(before, parse)
 }
 
+// isLarge reports whether the definition has much that may have to be compiled.
+func (d *Definition) isLarge() bool {
+	const policyBytes, rules = 16 << 10, 64
+	switch {
+	case d.Queue != nil:
+		return len(d.Queue.Policy) > policyBytes
+	case d.Subscription != nil:
+		return len(d.Subscription.Policy) > policyBytes || len(d.Subscription.Rules) > rules
+	}
+	return false
+}
+
 // configs returns the settings of the queues of the entity.
 func (d *Definition) configs() map[queueserver.SubQueue]queue.Config {
 	q := d.Properties
