@@ -17,6 +17,8 @@ var definitionScenes = []attack{
 	{"24.06_definitions", largeDefinitions},
 	{"24.06_dry_runs", largeDryRuns},
 	{"24.07_groups_and_the_next_start", nextStart},
+	{"m_policies_at_once", policiesAtOnce},
+	{"m_long_sql", longSQL},
 }
 
 // manage makes a request of the management API with JSON and returns the status.
@@ -104,6 +106,43 @@ func largeDryRuns(s *scene) {
 		})
 	}
 	wg.Wait()
+}
+
+// signs is SQL that is one operation for each character.
+func signs(size int) string {
+	const one = "+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-1,"
+	return "a IN (" + strings.Repeat(one, size/len(one)) + "1)"
+}
+
+// policiesAtOnce sets very large policies, many at once: they are compiled one at a time, to find
+// out that there is no memory for them.
+func policiesAtOnce(s *scene) {
+	var classes []string
+	for i := range 240 {
+		classes = append(classes, fmt.Sprintf(`{"name":"c%d","level":%d,"when":%q}`, i, i, signs(960)))
+	}
+	policy := `{"classes":[` + strings.Join(classes, ",") + `]}`
+	s.allRefused(scale(24, 100), http.MethodPut, "/api/v1/policies/noise", policy, http.StatusForbidden)
+}
+
+// allRefused makes a request so many times at once, each of which is refused, for its size or for
+// lack of memory.
+func (s *scene) allRefused(n int, method, path, body string, status int) {
+	s.Helper()
+	together(n, n, func(int) {
+		resp, text, err := s.call(s.ctx, root, method, path, strings.NewReader(body))
+		if err != nil {
+			s.Error(err)
+		} else if c := resp.StatusCode; c != status && c != http.StatusTooManyRequests {
+			s.Errorf("%s %s: %d %.300s", method, path, c, text)
+		}
+	})
+}
+
+// longSQL creates rules with SQL that is far too long, many at once. It is not compiled.
+func longSQL(s *scene) {
+	body := fmt.Sprintf(`{"name":"long","filter":{"sql":%q}}`, signs(64_000))
+	s.allRefused(scale(200, 1000), http.MethodPost, "/api/v1/topics/rules/subscriptions/s/rules", body, http.StatusBadRequest)
 }
 
 // nextStart fills a hub with consumer groups over the wire. Then the broker starts with a
