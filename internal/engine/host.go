@@ -88,6 +88,7 @@ type Unit struct {
 	size     uint64 // in a snapshot, as of the last look
 	settling uint64 // of what it has, as of the last look
 	resized  bool   // on reserve.resized
+	round    uint64 // of reserve, when it was put there
 	restored bool   // on replay: the snapshot has begun to bring it, or need not
 	dropped  bool
 }

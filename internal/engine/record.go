@@ -93,7 +93,7 @@ func (e *Engine) store(use journal.Use, raws [][]byte, refs []machine.Ref) error
 		}
 		err := e.storeGroup(raws[from:to], refs[from:to], size)
 		if more := e.append.More; err == nil {
-			e.reserved.more = e.reserved.more.Plus(more)
+			e.reserved.newer = e.reserved.newer.Plus(more)
 			e.append.More = journal.Reservation{} // counts once
 		}
 		if err != nil {

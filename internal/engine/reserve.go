@@ -43,8 +43,10 @@ import (
 type reserve struct {
 	size     uint64              // of a snapshot, as of the last look
 	settling uint64              // of all settlements, as of the last look
-	resized  []*Unit             // whose part of both may have changed since
-	more     journal.Reservation // what was admitted since the last look
+	resized  []*Unit             // whose part of both may have changed since, in the order of that
+	round    uint64              // counts how often all were asked that had changed before
+	more     journal.Reservation // what was admitted in the last round, until this one is over
+	newer    journal.Reservation // what was admitted in this round
 	promised uint64              // to the snapshot in progress; zero while the disk is not full
 	at       journal.Position    // of the last look
 	short    bool                // only what settlements need is left
@@ -78,13 +80,13 @@ func (n Needs) reservation() journal.Reservation {
 // reserveDue reports whether it is time to ask the machines again.
 func (e *Engine) reserveDue() bool {
 	r, step := &e.reserved, e.opts.SnapshotAfter/looks
-	return r.more.Total() >= step || e.full != e.looked.full && len(r.resized) > 0 ||
+	return r.more.Total()+r.newer.Total() >= step || e.full != e.looked.full && len(r.resized) > 0 ||
 		e.claim.Bound(r.at, max(e.durable, e.tail)) >= step
 }
 
 // updateReserve tells the journal how much to keep free of senders. Only machines that
-// have changed are asked, and at most lookUnits of them: what was admitted counts until
-// all were.
+// have changed are asked, and at most lookUnits of them. What was admitted counts until all
+// were that had changed by then: others that change meanwhile do not prolong that.
 func (e *Engine) updateReserve() {
 	r := &e.reserved
 	r.at = max(e.durable, e.tail)
@@ -102,11 +104,15 @@ func (e *Engine) updateReserve() {
 	}
 	rest := copy(r.resized, r.resized[n:])
 	clear(r.resized[rest:])
-	if r.resized = r.resized[:rest]; rest == 0 {
-		r.more = journal.Reservation{}
+	switch r.resized = r.resized[:rest]; {
+	case rest == 0:
+		r.more, r.newer = journal.Reservation{}, journal.Reservation{}
+	case r.resized[0].round == r.round: // so are all others
+		r.more, r.newer = r.newer, journal.Reservation{}
+		r.round++
 	}
 	open := uint64(e.eff.Size() + e.eff.Count()*journal.RecordSize(0)) // is yet to be appended
-	e.journal.Reserve(e.claim, r.more.Plus(journal.Reservation{
+	e.journal.Reserve(e.claim, r.more.Plus(r.newer).Plus(journal.Reservation{
 		Settling:  r.settling,
 		Snapshots: retention.ReservedSnapshots*r.size + open,
 		Promised:  r.promised,
@@ -123,7 +129,7 @@ func (r *reserve) forget(u *Unit) {
 // resize has the next look ask a machine for its size again.
 func (e *Engine) resize(u *Unit) {
 	if !u.resized {
-		u.resized = true
+		u.resized, u.round = true, e.reserved.round
 		e.reserved.resized = append(e.reserved.resized, u)
 	}
 }
