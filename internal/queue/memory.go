@@ -22,17 +22,46 @@ func (q *Queue) Memory() int64 {
 
 // Growth returns about how many bytes Memory grows by if as are stored, or somewhat more.
 func (q *Queue) Growth(as []Arrival) int64 {
-	c := &q.core
-	n := q.MostGrowth(as)
-	for i := range as { // a group that exists adds nothing
+	groups, fresh := q.groups(as)
+	return q.MostGrowth(as) - groups + fresh - q.usedLevels(as) // what exists adds nothing
+}
+
+// usedLevels returns what MostGrowth counts for levels that the sessions and fair keys of as
+// use already, or that are their first.
+func (q *Queue) usedLevels(as []Arrival) (n int64) {
+	x := &q.core.Index
+	session, key := x.LevelCost()
+	if session+key == 0 {
+		return 0
+	}
+	for i := range as {
 		a := &as[i]
-		if b := (entries.GroupKey{Session: a.Session, InSession: a.InSession, Key: a.Key}); b != (entries.GroupKey{}) {
-			if _, ok := c.Index.Groups.ByName.Get(b); ok {
-				n -= c.Index.GroupCost(b.Session, b.Key)
-			}
+		if s := q.core.Sessions.Find(a.Session); s == nil || s.Uses(a.Level) {
+			n += session
+		}
+		if x.ListsKey(a.Key, a.Level) {
+			n += key
 		}
 	}
 	return n
+}
+
+// groups returns what the sessions and fair keys of as take, and those of them that are new.
+func (q *Queue) groups(as []Arrival) (all, fresh int64) {
+	x := &q.core.Index
+	for i := range as {
+		a := &as[i]
+		b := entries.GroupKey{Session: a.Session, InSession: a.InSession, Key: a.Key}
+		if b == (entries.GroupKey{}) {
+			continue
+		}
+		cost := x.GroupCost(b.Session, b.Key)
+		all += cost
+		if _, ok := x.Groups.ByName.Get(b); !ok {
+			fresh += cost
+		}
+	}
+	return all, fresh
 }
 
 // MostGrowth is Growth if no session and no fair key of as exists yet. It looks nothing up.
@@ -42,7 +71,8 @@ func (q *Queue) MostGrowth(as []Arrival) int64 {
 		aside     = 48 // what a reason, or an arrival time, takes
 	)
 	c := &q.core
-	n := c.Index.Entries.Growth(len(as))
+	sessionLevel, keyLevel := c.Index.LevelCost()
+	n := c.Index.Entries.Growth(len(as)) + int64(len(as))*(sessionLevel+keyLevel)
 	if c.Config.Sessions {
 		n += int64(len(as)) * 2 * entries.ListedCost
 	} else if c.Config.Order.Fair {

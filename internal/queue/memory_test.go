@@ -68,6 +68,15 @@ func TestMemoryIsWhatMessagesTake(t *testing.T) {
 		}},
 		{name: "fair key each", n: 50_000, cfg: fair, arrival: func(i int) Arrival { return Arrival{Key: fmt.Sprintf("key-%08d", i)} }},
 		{name: "few fair keys", cfg: fair, arrival: func(i int) Arrival { return Arrival{Key: fmt.Sprintf("key-%08d", i%100)} }},
+		{name: "fair keys in all levels", cfg: fair, arrival: func(i int) Arrival {
+			return Arrival{Key: fmt.Sprintf("key-%08d", i/256), Level: Level(i % 256)}
+		}},
+		{name: "sessions in all levels", cfg: Config{Sessions: true}, arrival: func(i int) Arrival {
+			return Arrival{Session: fmt.Sprintf("session-%08d", i/256), InSession: true, Level: Level(i % 256)}
+		}},
+		{name: "fair keys in sessions in all levels", cfg: Config{Sessions: true, Order: Order{Fair: true}}, arrival: func(i int) Arrival {
+			return Arrival{Session: fmt.Sprintf("session-%08d", i/256), InSession: true, Level: Level(i % 256), Key: "k"}
+		}},
 		{name: "keys that are not used", n: 50_000, arrival: func(i int) Arrival { return Arrival{Key: fmt.Sprintf("key-%08d", i)} }},
 		{name: "duplicate detection", cfg: Config{DuplicateWindow: time.Hour}, arrival: func(i int) Arrival {
 			return Arrival{MessageID: fmt.Sprintf("id-%08d", i)}

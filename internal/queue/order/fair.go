@@ -4,7 +4,6 @@ package order
 
 import (
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/ordering"
@@ -28,16 +27,18 @@ const maxLoad = 64*64 - 1
 // cap or rate limit is in no ring. With finish-first a heap of started keys replaces the
 // rings; with aging a second heap, byHead, has the oldest message of the lane.
 type fairLane struct {
-	level      ordering.Level
-	rings      []fairRing          // by load: the keys that may be served
-	used       [64]uint64          // rings that are not empty
-	words      uint64              // words of used that are not zero
-	byHead     listHeap[byAge]     // the same keys by their first message, if aged
-	started    listHeap[byStarted] // instead of rings, if what was started is finished first
-	aged       bool
-	finish     bool
-	spareLists []*keyList
+	level   ordering.Level
+	rings   []fairRing          // by load: the keys that may be served
+	used    [64]uint64          // rings that are not empty
+	words   uint64              // words of used that are not zero
+	byHead  listHeap[byAge]     // the same keys by their first message, if aged
+	started listHeap[byStarted] // instead of rings, if what was started is finished first
+	aged    bool
+	finish  bool
 }
+
+// keptRings is how many rings a lane without keys has.
+const keptRings = 8
 
 // fairRing is the keys of one load in the order of their turns.
 type fairRing struct{ head, tail *keyList }
@@ -73,27 +74,17 @@ func (f *fairLane) add(x *Index, k entries.OrderKey, e *entries.Entry) {
 	l := f.find(x, n)
 	fresh := l == nil
 	if fresh {
-		l = f.newList(n)
+		l = x.keys.newList(n, f.level)
 		l.started = x.keys.all[n].started
 		x.keys.all[n].lists = append(x.keys.all[n].lists, l)
 	}
 	l.SortedList.Add(&x.Entries, k, e)
 	if fresh {
 		if owner := x.keys.all[n]; !owner.atCap() && owner.eligibleAt() <= x.Clock {
-			f.makeEligible(l, owner.load())
+			f.makeEligible(x, l, owner.load())
 		}
 	}
 	f.refresh(x, l)
-}
-
-func (f *fairLane) newList(n uint32) *keyList {
-	l := new(keyList)
-	if k := len(f.spareLists); k > 0 {
-		l, f.spareLists = f.spareLists[k-1], f.spareLists[:k-1]
-	}
-	l.level, l.fairKey = f.level, n
-	l.UseBuffer(l.buffer[:])
-	return l
 }
 
 func (f *fairLane) remove(x *Index, k entries.OrderKey, e *entries.Entry) { f.pop(x, k, e) }
@@ -111,14 +102,10 @@ func (f *fairLane) shrunk(x *Index, l *keyList) {
 		return
 	}
 	f.makeIneligible(l)
-	owner := x.keys.all[l.fairKey]
-	i := slices.Index(owner.lists, l)
-	owner.lists = slices.Delete(owner.lists, i, i+1)
-	kept := l.SortedList
-	kept.Reset()
-	*l = keyList{SortedList: kept}
-	if len(f.spareLists) < 1024 {
-		f.spareLists = append(f.spareLists, l)
+	x.keys.dropList(l)
+	if f.words == 0 && len(f.rings) > keptRings {
+		x.keys.lanes -= ringCost * int64(len(f.rings))
+		f.rings = nil
 	}
 }
 
@@ -167,7 +154,7 @@ func (f *fairLane) served(x *Index, e *entries.Entry) {
 	if l := f.find(x, n); l != nil && l.eligible && !f.finish {
 		if l.turns++; l.turns >= owner.weight && l.next != nil {
 			f.makeIneligible(l)
-			f.makeEligible(l, owner.load())
+			f.makeEligible(x, l, owner.load())
 		}
 	}
 	if owner.every > 0 {
@@ -179,7 +166,7 @@ func (f *fairLane) open() bool { return f.words != 0 || len(f.started) > 0 }
 
 // makeEligible adds a list to the heap of started keys, or to the tail of the ring of its
 // load.
-func (f *fairLane) makeEligible(l *keyList, load int) {
+func (f *fairLane) makeEligible(x *Index, l *keyList, load int) {
 	if l.eligible && (f.finish || l.load == load) {
 		return
 	}
@@ -188,7 +175,7 @@ func (f *fairLane) makeEligible(l *keyList, load int) {
 		l.eligible = true
 		f.started.push(l)
 	} else {
-		f.joinRing(l, load)
+		f.joinRing(x, l, load)
 	}
 	if f.aged {
 		f.byHead.push(l)
@@ -196,9 +183,10 @@ func (f *fairLane) makeEligible(l *keyList, load int) {
 }
 
 // joinRing adds a list at the tail of a ring.
-func (f *fairLane) joinRing(l *keyList, load int) {
+func (f *fairLane) joinRing(x *Index, l *keyList, load int) {
 	for load >= len(f.rings) {
 		f.rings = append(f.rings, fairRing{})
+		x.keys.lanes += ringCost
 	}
 	r := &f.rings[load]
 	l.eligible, l.load, l.turns = true, load, 0

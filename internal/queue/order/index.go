@@ -16,6 +16,8 @@ type Index struct {
 	Ready        int64 // messages that are ready
 	sessionQueue bool  // it lists sessions, by their messages
 
+	SessionLevels int64 // for which sessions have memory, beyond the first of each
+
 	arrangement         // in force
 	next        filling // that replaces it, if any
 	byLevel     []readyStat

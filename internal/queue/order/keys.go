@@ -3,6 +3,7 @@
 package order
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,8 @@ type keyTable struct {
 	lastStarted uint64 // highest number of a key started
 	renumbered  uint64 // how often the keys were numbered anew
 	indebted    int64  // bytes of keys without messages that are kept for their debt
+	lanes       int64  // bytes of lists beyond the first of each key, and of rings
+	spareLists  []*keyList
 }
 
 // longest is the longest interval, and the longest burst, that a rate can have: 36
@@ -125,6 +128,9 @@ func (ks *keyTable) leave(n uint32, now int64) {
 const (
 	keptKeys  = 1024 // numbers that have memory while there is no key
 	spareKeys = 256  // keys that are kept for reuse
+
+	keptLists  = 4    // lists for which a key without any has memory
+	spareLists = 1024 // lists of keys that are kept for reuse
 )
 
 func (ks *keyTable) forget(n uint32) {
@@ -138,6 +144,37 @@ func (ks *keyTable) forget(n uint32) {
 	ks.free = append(ks.free, n)
 	if len(ks.free) == len(ks.all)-1 && len(ks.all) > keptKeys {
 		ks.all, ks.free = []*fairKey{ks.all[0]}, nil
+	}
+}
+
+// newList returns an empty list of a key in a level.
+func (ks *keyTable) newList(n uint32, level ordering.Level) *keyList {
+	l := new(keyList)
+	if k := len(ks.spareLists); k > 0 {
+		l, ks.spareLists = ks.spareLists[k-1], ks.spareLists[:k-1]
+	}
+	if l.level, l.fairKey = level, n; len(ks.all[n].lists) > 0 {
+		ks.lanes += listCost
+	}
+	l.UseBuffer(l.buffer[:])
+	return l
+}
+
+// dropList removes an empty list.
+func (ks *keyTable) dropList(l *keyList) {
+	owner := ks.all[l.fairKey]
+	i := slices.Index(owner.lists, l)
+	switch owner.lists = slices.Delete(owner.lists, i, i+1); {
+	case len(owner.lists) > 0:
+		ks.lanes -= listCost
+	case cap(owner.lists) > keptLists:
+		owner.lists = nil
+	}
+	kept := l.SortedList
+	kept.Reset()
+	*l = keyList{SortedList: kept}
+	if len(ks.spareLists) < spareLists {
+		ks.spareLists = append(ks.spareLists, l)
 	}
 }
 
@@ -246,7 +283,7 @@ func (x *Index) regulate(n uint32) {
 		if shut {
 			lane.makeIneligible(line)
 		} else {
-			lane.makeEligible(line, k.load())
+			lane.makeEligible(x, line, k.load())
 		}
 		x.levels.changed(line.level)
 	}

@@ -2,13 +2,46 @@
 
 package order
 
-import "github.com/triagemq/triagemq/internal/queue/entries"
+import (
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/ordering"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
 
 // levelsCost is about what the levels of a queue take from the first message on.
 const levelsCost = 256
 
 // unlistedGroup is what a group takes less if it has no list of its own.
 const unlistedGroup = 320
+
+const (
+	// listCost is what a list of a fair key takes in one more level.
+	listCost = 176
+	// ringCost is what a ring takes, of which a lane has one for each load.
+	ringCost = 16
+	// sessionLevelCost is what a level takes of a session that uses more than one.
+	sessionLevelCost = 112
+)
+
+// LevelCost is about what a session and a fair key take more, each with a message in one more
+// level.
+func (x *Index) LevelCost() (session, key int64) {
+	if x.sessionQueue {
+		session = sessionLevelCost
+	}
+	if x.order.Fair {
+		key = listCost
+	}
+	return session, key
+}
+
+// ListsKey reports whether the fair key of a name has messages in a level, or in none.
+func (x *Index) ListsKey(name string, l ordering.Level) bool {
+	n, _ := x.keys.byName.Get(name)
+	lists := x.keys.all[n].listed()
+	return len(lists) == 0 || slices.ContainsFunc(lists, func(k *keyList) bool { return k.level == l })
+}
 
 // GroupCost returns about what the first message of a session and fair key takes besides
 // its entry.
@@ -24,7 +57,7 @@ func (x *Index) GroupCost(session, key string) int64 {
 // with their sessions and fair keys, keys that are kept for their debt, and a second
 // arrangement.
 func (x *Index) Memory() int64 {
-	n := x.Entries.Memory() + x.Groups.Memory() + x.keys.indebted + int64(cap(x.keys.wakes))*16
+	n := x.Entries.Memory() + x.Groups.Memory() + x.keys.indebted + x.keys.lanes + x.SessionLevels*sessionLevelCost + int64(cap(x.keys.wakes))*16
 	if !x.order.Fair && !x.sessionQueue {
 		n -= int64(x.Groups.ByName.Len()) * unlistedGroup
 	}
@@ -32,7 +65,7 @@ func (x *Index) Memory() int64 {
 		n += levelsCost
 	}
 	if f := x.next.arrangement; f != nil {
-		n += f.keys.indebted + x.Groups.Bytes/2 + x.Ready*entries.ListedCost
+		n += f.keys.indebted + f.keys.lanes + x.Groups.Bytes/2 + x.Ready*entries.ListedCost
 	}
 	return n
 }

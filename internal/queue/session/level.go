@@ -29,13 +29,32 @@ type level struct {
 }
 
 // levelAt returns the messages of a session in level l. It adds the level if needed.
-func (s *Session) levelAt(l ordering.Level) *level {
+func (s *Session) levelAt(x *order.Index, l ordering.Level) *level {
 	if o := s.levelOf(l); o != nil {
 		return o
 	}
+	before := s.spareLevels()
 	s.levels = append(s.levels, level{level: l})
+	x.SessionLevels += s.spareLevels() - before
 	return &s.levels[len(s.levels)-1]
 }
+
+// dropLevels removes the levels without messages. A session that has used many does not keep
+// their memory.
+func (s *Session) dropLevels(x *order.Index) {
+	before := s.spareLevels()
+	s.levels = slices.DeleteFunc(s.levels, func(o level) bool { return o.Len() == 0 })
+	switch n := len(s.levels); {
+	case n == 0 && cap(s.levels) > 1:
+		s.levels = nil
+	case cap(s.levels) > 4 && n < cap(s.levels)/4:
+		s.levels = append(make([]level, 0, 2*n), s.levels...)
+	}
+	x.SessionLevels += s.spareLevels() - before
+}
+
+// spareLevels is for how many levels beyond the first the session has memory.
+func (s *Session) spareLevels() int64 { return int64(max(0, cap(s.levels)-1)) }
 
 // levelOf returns the messages of a session in level l, nil if it has none.
 func (s *Session) levelOf(l ordering.Level) *level {
@@ -47,6 +66,9 @@ func (s *Session) levelOf(l ordering.Level) *level {
 	return nil
 }
 
+// Uses reports whether a session has ready messages in a level, or in none.
+func (s *Session) Uses(l ordering.Level) bool { return len(s.levels) == 0 || s.levelOf(l) != nil }
+
 // ListedBy reports whether a session is listed in level l by its message seq.
 func (s *Session) ListedBy(seq entries.SeqNo, l ordering.Level) bool {
 	o := s.levelOf(l)
@@ -57,7 +79,7 @@ func (s *Session) ListedBy(seq entries.SeqNo, l ordering.Level) bool {
 func (s *Session) AddReady(x *order.Index, seq entries.SeqNo, e *entries.Entry) {
 	s.aside.Discard(seq)
 	s.ready.Put(&x.Entries, seq)
-	o := s.levelAt(e.Level)
+	o := s.levelAt(x, e.Level)
 	o.Add(&x.Entries, e.Key(), e)
 	if s.Lock == 0 {
 		o.listSession(x)
@@ -80,7 +102,7 @@ func (s *Session) removeFromLevel(x *order.Index, seq entries.SeqNo, e *entries.
 	o.Remove(&x.Entries, e.Key(), e)
 	switch {
 	case o.Len() == 0:
-		s.levels = slices.DeleteFunc(s.levels, func(o level) bool { return o.Len() == 0 })
+		s.dropLevels(x)
 	case s.Lock == 0:
 		o.listSession(x)
 	}
