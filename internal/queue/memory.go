@@ -46,6 +46,12 @@ func (q *Queue) usedLevels(as []Arrival) (n int64) {
 	return n
 }
 
+// GroupGrowth is the part of Growth that is sessions and fair keys.
+func (q *Queue) GroupGrowth(as []Arrival) int64 {
+	_, fresh := q.groups(as)
+	return fresh
+}
+
 // groups returns what the sessions and fair keys of as take, and those of them that are new.
 func (q *Queue) groups(as []Arrival) (all, fresh int64) {
 	x := &q.core.Index
@@ -92,6 +98,29 @@ func (q *Queue) MostGrowth(as []Arrival) int64 {
 		if a.Reason != (Ref{}) || !a.OrderTime.IsZero() {
 			n += aside
 		}
+	}
+	return n
+}
+
+// OrderGrowth returns about how many bytes Memory grows by while the messages are put into the
+// order of other settings, and after that: zero if they are in it.
+func (q *Queue) OrderGrowth(cfg Config) int64 { return q.core.Index.OrderGrowth(cfg.Order) }
+
+// KeyGrowth returns about how many bytes Memory grows by if a message gets another fair key, and
+// a level: zero if there is no such message, or if another of that key is in the level.
+func (q *Queue) KeyGrowth(seq SeqNo, key string, l Level) (n int64) {
+	x := &q.core.Index
+	e := x.Entries.Get(seq)
+	if e == nil || key == "" {
+		return 0
+	}
+	b := x.Groups.All[e.Group].GroupKey
+	b.Key = key
+	if _, ok := x.Groups.ByName.Get(b); !ok {
+		n = x.GroupCost(b.Session, key) + entries.ListedCost
+	}
+	if _, level := x.LevelCost(); !x.ListsKey(key, l) {
+		n += level
 	}
 	return n
 }

@@ -47,19 +47,23 @@ func (o *sending) claim(s *Shard) error {
 		size += g.queue.weight
 		most += g.queue.q.MostGrowth(g.as)
 	}
-	if s.take(size, most) || o.Moved && len(o.Copies) == 1 { // it takes the memory of the one that it replaces
+	if s.take(size, most) {
 		return nil
 	}
 	exact := int64(0)
 	for _, g := range s.sending.growths {
-		if len(g.as) > 0 {
+		switch {
+		case len(g.as) == 0:
+		case o.Moved && len(o.Copies) == 1: // it takes the memory of the one that it replaces
+			exact += g.queue.q.GroupGrowth(g.as)
+		default:
 			exact += g.queue.q.Growth(g.as)
 		}
 	}
 	switch {
 	case exact == 0, s.take(size, exact): // all of them are duplicates, say
 		return nil
-	case o.Moved && s.memory.TakeBeyond(exact):
+	case o.Moved && len(o.Copies) > 1 && s.memory.TakeBeyond(exact):
 		s.claimed += exact
 		return nil
 	}
@@ -125,6 +129,24 @@ func (s *Shard) claimState(q *queue.Queue, id string) bool {
 		return true
 	}
 	return s.take(q.Memory(), queue.GroupOverhead(id, ""))
+}
+
+// claimKey charges a fair key that a stored message is about to get, if it is a new one, or new
+// in its level.
+func (s *Shard) claimKey(hq *hostedQueue, seq queue.SeqNo, to queue.Classification) bool {
+	n := hq.q.KeyGrowth(seq, to.Key, to.Level)
+	return n == 0 || s.take(hq.weight, n)
+}
+
+// claimOrder charges the memory that it takes to put the messages of queues into the orders
+// that they are about to get.
+func (s *Shard) claimOrder(e *entity, cfgs map[SubQueue]queue.Config) bool {
+	size, n := int64(0), int64(0)
+	for part, cfg := range cfgs {
+		size += e.parts[part].weight
+		n += e.parts[part].q.OrderGrowth(cfg)
+	}
+	return n == 0 || s.take(size, n)
 }
 
 // Check compares everything that the machines count with their messages, and what is

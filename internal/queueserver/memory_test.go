@@ -173,3 +173,103 @@ func TestWhatIsRememberedTakesMemory(t *testing.T) {
 	}
 	r.check()
 }
+
+// Messages that wait already take little more memory when they move to another queue, or when
+// a policy gives each of them a fair key of its own: what that would take is not there.
+func TestWhatIsStoredDoesNotOutgrowTheMemory(t *testing.T) {
+	const limit = 1 << 20
+	for _, tt := range []struct {
+		name string
+		grow func(r *rig, id, other ID, stored int) (refused int)
+	}{
+		{"moved", func(r *rig, id, other ID, stored int) (refused int) {
+			k := r.attach(id, Main, queue.TakeOptions{})
+			r.s.SetDeliveryLimit(k.c.id, uint64(stored))
+			r.settle()
+			for i := range k.got {
+				if err := r.s.Send(&Send{
+					Bodies: []*message.Message{text("")}, Copies: []Copy{{ID: other, Arrival: queue.Arrival{Key: fmt.Sprint("key", i)}}},
+					Settle: Locked{ID: id, Token: k.got[i].Token}, Moved: true, Done: func(_ []queue.SeqNo, err error) {
+						if err != nil {
+							refused++
+						}
+					},
+				}); err != nil {
+					r.t.Fatal(err)
+				}
+				if i%100 == 0 {
+					r.settle()
+				}
+			}
+			r.settle()
+			return refused
+		}},
+		{"classified", func(r *rig, id, _ ID, stored int) (refused int) {
+			for seq := queue.SeqNo(1); seq <= queue.SeqNo(stored); {
+				o := Reclassify{ID: id}
+				for ; seq <= queue.SeqNo(stored) && len(o.Changes) < 100; seq++ {
+					o.Changes = append(o.Changes, Reclassified{Seq: seq, To: queue.Classification{Level: 4, Key: fmt.Sprint("key", seq)}})
+				}
+				if err := Post(r.s, o, func(reply ReclassifyReply, err error) {
+					if refused += reply.Keyless; err != nil || len(reply.Missing) > 0 {
+						r.t.Errorf("%d are missing: %v", len(reply.Missing), err)
+					}
+				}); err != nil {
+					r.t.Fatal(err)
+				}
+				r.settle()
+			}
+			return refused
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			account := budget.New(limit)
+			r := newRig(t, Options{Stored: account})
+			fair := queue.Config{LockFor: time.Hour, Order: queue.Order{Fair: true}}
+			id, other := r.define("q", fair), r.define("other", fair)
+			stored := r.fillMemory(id, func(int) queue.Arrival { return queue.Arrival{} })
+			refused := tt.grow(r, id, other, stored)
+			locks := 64 * r.s.entities[id].parts[Main].q.Counts().Locked
+			if most := limit + limit/4 + locks; account.Used() > most {
+				t.Errorf("%d bytes are charged of %d, %d of them for locks", account.Used(), limit, locks)
+			}
+			if n := int(r.counts(id) + r.counts(other)); n != stored || refused == 0 {
+				t.Errorf("%d of %d messages are there, %d were refused", n, stored, refused)
+			}
+			r.check()
+		})
+	}
+}
+
+// An order for which there is no memory is refused before anything changes, and is taken when
+// some of the messages are gone.
+func TestAnotherOrderNeedsMemory(t *testing.T) {
+	account := budget.New(1 << 20)
+	r := newRig(t, Options{Stored: account})
+	id := r.define("q", minute)
+	r.fillMemory(id, func(int) queue.Arrival { return queue.Arrival{} })
+	configure := func() (got error) {
+		fair := map[SubQueue]queue.Config{Main: {LockFor: time.Minute, Order: queue.Order{Fair: true}}}
+		if err := Post(r.s, Configure{ID: id, Configs: fair}, func(_ struct{}, err error) { got = err }); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+		return got
+	}
+	if err := configure(); !errors.Is(err, ErrMemory) {
+		t.Errorf("while the memory is full: %v, want %v", err, ErrMemory)
+	}
+	if q := r.s.entities[id].parts[Main].q; q.Config().Order.Fair || !q.InForce() {
+		t.Error("the order has changed")
+	}
+	if err := Post(r.s, Purge{Queue: QueueID{Entity: id}, Max: int(r.counts(id)) / 2}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		r.settle()
+	}
+	if err := configure(); err != nil {
+		t.Errorf("when a half is purged: %v", err)
+	}
+	r.check()
+}

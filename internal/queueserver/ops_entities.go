@@ -53,7 +53,7 @@ func (o Define) begin(s *Shard, r *ID) work {
 
 // Configure changes an entity's meta bytes and the configuration of its queues. If
 // the messages of a queue have to be put into another order, that may go on
-// afterwards; AwaitOrder waits for it.
+// afterwards; AwaitOrder waits for it. ErrMemory says that there is no memory for that.
 type Configure struct {
 	ID      ID
 	Meta    []byte
@@ -72,6 +72,9 @@ func (o Configure) begin(s *Shard, _ *struct{}) work {
 		}
 		if !s.definable(o.Meta) {
 			return ErrTooLarge
+		}
+		if !s.claimOrder(e, o.Configs) {
+			return ErrMemory
 		}
 		e.Meta = slices.Clone(o.Meta)
 		e.resize()

@@ -92,7 +92,7 @@ func (o Explain) begin(_ *Shard, r *Explained) work {
 var ErrSuperseded = errors.New("queueserver: policy was replaced")
 
 // Reclassify gives messages of a main queue another level, class and key, as a policy
-// says. It replies with the numbers of those that do not exist any more.
+// says. Those for whose key there is no memory get none.
 type Reclassify struct {
 	ID       ID
 	Revision int64 // of the policy
@@ -105,7 +105,13 @@ type Reclassified struct {
 	To  queue.Classification
 }
 
-func (o Reclassify) begin(_ *Shard, missing *[]queue.SeqNo) work {
+// ReclassifyReply answers Reclassify.
+type ReclassifyReply struct {
+	Missing []queue.SeqNo // of messages that do not exist any more
+	Keyless int           // messages that have got no key, because there is no memory for it
+}
+
+func (o Reclassify) begin(_ *Shard, r *ReclassifyReply) work {
 	return once(func(s *Shard) error {
 		hq, err := s.hostedQueue(o.ID, Main)
 		if err != nil {
@@ -115,8 +121,12 @@ func (o Reclassify) begin(_ *Shard, missing *[]queue.SeqNo) work {
 			return ErrSuperseded
 		}
 		for _, c := range o.Changes {
+			if !s.claimKey(hq, c.Seq, c.To) {
+				c.To.Key = ""
+				r.Keyless++
+			}
 			if hq.q.Reclassify(s.tx.Now(), c.Seq, c.To, s.out(hq)) != nil {
-				*missing = append(*missing, c.Seq)
+				r.Missing = append(r.Missing, c.Seq)
 			}
 		}
 		hq.levelsChanged()

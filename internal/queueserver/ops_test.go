@@ -44,7 +44,7 @@ var operations = []struct{ request, reply any }{
 	{DropIdle{}, time.Time{}},
 	{Inspect{}, Inspected{}},
 	{Explain{}, Explained{}},
-	{Reclassify{}, []queue.SeqNo{}},
+	{Reclassify{}, ReclassifyReply{}},
 	{EndReclassify{}, ReclassifyEnd{}},
 	{AwaitOrder{}, struct{}{}},
 	{Measure{}, []Measured{}},

@@ -69,3 +69,16 @@ func (x *Index) Memory() int64 {
 	}
 	return n
 }
+
+// OrderGrowth returns about how many bytes Memory grows by if the order changes: a second
+// arrangement, which is filled beside the first, and lists instead of runs.
+func (x *Index) OrderGrowth(want ordering.Order) int64 {
+	if !x.void && fits(&x.order, &want) {
+		return 0
+	}
+	n := x.Groups.Bytes/2 + x.Ready*entries.ListedCost
+	if want.Fair && !x.order.Fair && !x.sessionQueue {
+		n += x.Ready*entries.ListedCost + int64(x.Groups.ByName.Len())*unlistedGroup
+	}
+	return n
+}

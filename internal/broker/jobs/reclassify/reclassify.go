@@ -169,6 +169,10 @@ func (r *Reclassifier) reclassify(ctx context.Context, n *catalog.Entity) error 
 		r.log.LogAttrs(ctx, slog.LevelError, "messages that cannot be read keep their level and are in no class",
 			slog.String("entity", n.Path), slog.Int("count", s.unread), slog.Any("err", s.err))
 	}
+	if s.keyless > 0 {
+		r.log.LogAttrs(ctx, slog.LevelWarn, "messages are in turn without a fair key: there is no memory for more (limits.storedMemory)",
+			slog.String("entity", n.Path), slog.Int("count", s.keyless))
+	}
 	return r.catalog.MarkClassified(ctx, n, def.Classifier)
 }
 
@@ -226,6 +230,7 @@ type sorter struct {
 	classifier *catalog.Classifier
 	unread     int   // messages that could not be read
 	err        error // of the first of them
+	keyless    int   // messages for whose fair key there was no memory
 	// renumbered says that a scheduled message was gone before it was classified. Its
 	// time may have come, and it has then a number that the pass may not have reached.
 	renumbered bool
@@ -267,7 +272,8 @@ func (s *sorter) sort(ctx context.Context, ds []queueserver.Delivery) error {
 	for _, j := range js {
 		o.Changes = append(o.Changes, queueserver.Reclassified{Seq: j.was.Seq, To: j.next})
 	}
-	gone, err := queueserver.Do(ctx, s.n.Shard, o)
-	s.renumbered = s.renumbered || slices.ContainsFunc(gone, func(seq queue.SeqNo) bool { return scheduled[seq] })
+	done, err := queueserver.Do(ctx, s.n.Shard, o)
+	s.keyless += done.Keyless
+	s.renumbered = s.renumbered || slices.ContainsFunc(done.Missing, func(seq queue.SeqNo) bool { return scheduled[seq] })
 	return err
 }
