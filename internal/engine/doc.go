@@ -62,7 +62,7 @@
 // reserve. It covers settling everything that is stored, one message at a time, and the
 // snapshots that free space before that: see reserve.go for why that is enough. When only
 // what settlements need is left the engine is short: what frees no space is refused or
-// waits.
+// waits. A step may write much, so whatever frees nothing asks before it writes (HasSpace).
 //
 // A store that an earlier version has filled may have less. When that is used up the engine
 // is stuck: the open group stays as it is, and no command is applied until there is space.

@@ -427,12 +427,13 @@ func (e *Engine) observe(st journal.Status) {
 
 // tick has the host tell the time to the machines whose deadline has come.
 func (e *Engine) tick() {
-	if e.reserved.short { // what falls due frees nothing
-		return
-	}
 	for range 64 { // units; the rest has its turn in the next step
 		u := e.deadlines.due(e.now)
 		if u == nil {
+			return
+		}
+		if e.tooShortToTick() {
+			e.reserved.short = true
 			return
 		}
 		e.host.Tick(u)

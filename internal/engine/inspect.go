@@ -20,8 +20,9 @@ func (e *Engine) Failed() error { return e.failed }
 // Stuck reports whether the engine waits for space on the disk, and does nothing else.
 func (e *Engine) Stuck() bool { return e.stuck }
 
-// Short reports whether only what settlements need was left on the disk in the last step.
-func (e *Engine) Short() bool { return e.reserved.short }
+// Short reports whether there is so little left on the disk beside what settlements need that
+// nothing falls due.
+func (e *Engine) Short() bool { return e.tooShortToTick() }
 
 // Posted returns how many commands wait in the mailbox.
 func (e *Engine) Posted() int {

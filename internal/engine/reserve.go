@@ -30,9 +30,10 @@ import (
 //	a settlement takes at most what D falls by.
 //	a snapshot   begins if it can be finished without D (its cost is promised to it, and
 //	             others leave that alone), and is given up if that changes.
-//	a failed delivery, a dead letter, a deferral, a lock that ends, a definition: takes
-//	             of what is above D, which snapshots free again. When only D is left
-//	             the engine is short: these are refused or wait.
+//	a failed delivery, a dead letter, a deferral, a lock that ends, a definition, another
+//	             class, the state of a session: takes of what is above D, which snapshots
+//	             free again. Each asks before it writes: when only D is left, the engine
+//	             is short, and these are refused or wait.
 //
 // When everything is settled a snapshot is a few hundred bytes, and frees the whole log.
 // All of the reserve are blocks that are allocated, before a send is admitted: another
@@ -50,6 +51,8 @@ type reserve struct {
 	promised uint64              // to the snapshot in progress; zero while the disk is not full
 	at       journal.Position    // of the last look
 	short    bool                // only what settlements need is left
+	spare    uint64              // how much could be written beside it, as of the last count
+	counted  uint64              // Engine.written.All then
 }
 
 // Needs is what a command will write that adds something.
@@ -145,9 +148,37 @@ func (e *Engine) promise(bytes uint64) {
 
 // noteShort notes at the beginning of a step whether only what settlements need is left.
 func (e *Engine) noteShort() {
-	e.reserved.short = false
+	r := &e.reserved
+	r.short, r.spare, r.counted = false, uint64(e.groupLimit), e.written.All // there is more than the target
 	if e.full {
-		log := e.journal.Usage(e.claim)
-		e.reserved.short = log.Available+log.Free < log.Settling+log.Promised
+		e.countSpare()
+		r.short = r.spare == 0
 	}
+}
+
+// countSpare asks the journal how much may be written that frees nothing.
+func (e *Engine) countSpare() {
+	log := e.journal.Usage(e.claim)
+	have, need := log.Available+log.Free, log.Settling+log.Promised
+	e.reserved.spare, e.reserved.counted = have-min(have, need), e.written.All
+}
+
+// hasSpace reports whether so many bytes can be written that free nothing, and leave alone
+// what settlements need and what is promised to a snapshot. One step may write more than
+// that: so it is asked before each command, or part of one.
+func (e *Engine) hasSpace(bytes int) bool {
+	const frames = 4 // times what is counted as written, at most, is what small records take
+	r, need := &e.reserved, uint64(bytes+e.eff.Size()+e.eff.Count()*journal.RecordSize(0))
+	need += need / 8 // for the headers of batches and the ends of segments
+	if r.spare < need+frames*(e.written.All-r.counted) {
+		e.countSpare()
+	}
+	return r.spare >= need+frames*(e.written.All-r.counted)
+}
+
+// tooShortToTick reports whether there is no space for what falls due, which frees nothing. A
+// Tick writes some hundred bytes for each of up to some hundred messages.
+func (e *Engine) tooShortToTick() bool {
+	const most, part = 96 << 10, 8 // of a few messages less: those of an eighth of what waits
+	return e.reserved.short || e.full && !e.hasSpace(int(min(most, e.reserved.settling/part)))
 }

@@ -123,9 +123,9 @@ func (tx *Tx) Spare() uint64 {
 // more: the status that says there is space may not have come yet, while others have seen it.
 func (tx *Tx) StillFull() bool { return tx.e.full && tx.e.journal.Status(tx.e.claim).Full }
 
-// Short reports whether nothing is left on the disk but what settlements need. What frees
-// no space is then refused.
-func (tx *Tx) Short() bool { return tx.e.reserved.short }
+// HasSpace reports whether so many bytes can be written for something that frees no space:
+// they are not those that settlements need. If not, it is refused or waits.
+func (tx *Tx) HasSpace(bytes int) bool { return tx.e.hasSpace(bytes) }
 
 // Stuck reports whether the open group could not be appended for lack of space. Nothing
 // that writes may be done before it is.

@@ -69,6 +69,10 @@ func (e *editing) advance(s *Shard) {
 			continue
 		}
 		size += len(raw)
+		if !s.tx.HasSpace(len(raw) + perFailure) {
+			o.refuse(e.next, ErrNoPropertySpace)
+			continue
+		}
 		ref, err := s.tx.StoreOne(raw)
 		switch {
 		case err == nil:

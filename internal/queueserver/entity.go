@@ -198,10 +198,19 @@ func (e *entity) resize() {
 	e.units[Main].Overhead = 32 + uint64(len(e.Name)+len(e.Meta)+len(e.Note))
 }
 
-// definable reports whether the records of a definition fit into a group, together
-// with what an open one may have: up to a quarter. The configuration of its queues
-// repeats what its policy says.
-func (s *Shard) definable(meta []byte) bool { return 2*len(meta) <= s.tx.MaxRecord() }
+// definable returns why a definition cannot be written, if so. Its records must fit into a
+// group, together with what an open one may have: up to a quarter. The configuration of its
+// queues repeats what its policy says.
+func (s *Shard) definable(meta []byte) error {
+	const names = 2 << 10 // and what is the same for all
+	switch {
+	case 2*len(meta) > s.tx.MaxRecord():
+		return ErrTooLarge
+	case !s.tx.HasSpace(2*len(meta) + names):
+		return ErrDiskFull
+	}
+	return nil
+}
 
 func (s *Shard) configure(hq *hostedQueue, cfg queue.Config) {
 	hq.q.Configure(s.tx.Now(), cfg, s.out(hq))

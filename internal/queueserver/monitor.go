@@ -162,7 +162,7 @@ func (o Measure) measure(s *Shard, hq *hostedQueue, r *[]Measured) {
 	if changes := m.Measure(s.tx.Now(), hq.q); len(changes) > 0 {
 		*r = append(*r, Measured{hq.entity.ID, changes})
 	}
-	if note, ok := m.Note(s.tx.Now(), o.NoteAfter); ok {
+	if note, ok := m.Note(s.tx.Now(), o.NoteAfter); ok && s.tx.HasSpace(len(note)) { // else the next one says it
 		_ = s.note(hq.entity.ID, note) // the entity exists
 	}
 	if m.Due() {

@@ -31,8 +31,8 @@ func (o Define) begin(s *Shard, r *ID) work {
 		if err != nil {
 			return err
 		}
-		if !s.definable(def.Meta) {
-			return ErrTooLarge
+		if err := s.definable(def.Meta); err != nil {
+			return err
 		}
 		def.ID = s.nextID
 		e := s.newEntity(def)
@@ -70,8 +70,8 @@ func (o Configure) begin(s *Shard, _ *struct{}) work {
 		case !ok:
 			return ErrNoEntity
 		}
-		if !s.definable(o.Meta) {
-			return ErrTooLarge
+		if err := s.definable(o.Meta); err != nil {
+			return err
 		}
 		if !s.claimOrder(e, o.Configs) {
 			return ErrMemory

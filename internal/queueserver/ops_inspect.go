@@ -92,7 +92,8 @@ func (o Explain) begin(_ *Shard, r *Explained) work {
 var ErrSuperseded = errors.New("queueserver: policy was replaced")
 
 // Reclassify gives messages of a main queue another level, class and key, as a policy
-// says. Those for whose key there is no memory get none.
+// says. Those for whose key there is no memory get none. It answers ErrDiskFull, and has
+// changed nothing, while there is space for settlements only.
 type Reclassify struct {
 	ID       ID
 	Revision int64 // of the policy
@@ -112,6 +113,7 @@ type ReclassifyReply struct {
 }
 
 func (o Reclassify) begin(_ *Shard, r *ReclassifyReply) work {
+	const perMessage = 256 // with its key
 	return once(func(s *Shard) error {
 		hq, err := s.hostedQueue(o.ID, Main)
 		if err != nil {
@@ -119,6 +121,9 @@ func (o Reclassify) begin(_ *Shard, r *ReclassifyReply) work {
 		}
 		if hq.monitor != nil && hq.monitor.Revision() != o.Revision {
 			return ErrSuperseded
+		}
+		if !s.tx.HasSpace(perMessage * len(o.Changes)) {
+			return ErrDiskFull
 		}
 		for _, c := range o.Changes {
 			if !s.claimKey(hq, c.Seq, c.To) {

@@ -75,7 +75,7 @@ func (s *Shard) SessionState(ctx context.Context, id QueueID, lock queue.Session
 }
 
 // SetSessionState sets the state of the session of a lock, or clears it;
-// queue.ErrSessionLockLost, queue.ErrFull, ErrMemory.
+// queue.ErrSessionLockLost, queue.ErrFull, ErrMemory, ErrDiskFull.
 type SetSessionState struct {
 	Queue QueueID
 	Lock  queue.SessionLock
@@ -95,6 +95,8 @@ func (o SetSessionState) begin(*Shard, *struct{}) work {
 			return queue.ErrSessionLockLost
 		case !o.Clear && !q.StateFits(o.Lock.ID, len(o.State)):
 			return queue.ErrFull
+		case !o.Clear && !s.tx.HasSpace(len(raw)+len(o.Lock.ID)+perFailure):
+			return ErrDiskFull
 		case !o.Clear && !s.claimState(q, o.Lock.ID):
 			return ErrMemory
 		}

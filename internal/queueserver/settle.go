@@ -8,6 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
 // Disposition is what a consumer decides about a message.
@@ -73,12 +74,8 @@ func (o *settling) Refusable() bool { return o.Done != nil }
 func (o *settling) frees() bool { return o.Disposition == Complete || o.Disposition == Release }
 
 // Apply implements [engine.Command].
-func (o *settling) Apply(tx *engine.Tx) {
+func (o *settling) Apply(*engine.Tx) {
 	s := o.shard
-	if tx.Short() && !o.frees() {
-		o.Fail(ErrDiskFull)
-		return
-	}
 	hq, err := s.hostedQueue(o.ID, o.SubQueue)
 	if err != nil {
 		o.Fail(err)
@@ -90,6 +87,10 @@ func (o *settling) Apply(tx *engine.Tx) {
 		return
 	}
 	for i, t := range o.Tokens {
+		if i%few == 0 && !o.hasSpace(s, min(few, len(o.Tokens)-i)) {
+			o.refuseFrom(i, ErrDiskFull)
+			break
+		}
 		o.settle(s, hq, i, t)
 		if i%few == few-1 { // each is settled by itself: many need not be one group
 			s.collectEffects(hq)
@@ -97,6 +98,22 @@ func (o *settling) Apply(tx *engine.Tx) {
 		}
 	}
 	o.finish(s, hq)
+}
+
+// perFailure is what it takes at most to write that a message has failed, or has become a dead
+// letter, beside its reason.
+const perFailure = 512
+
+// hasSpace reports whether there is space to settle n of the messages.
+func (o *settling) hasSpace(s *Shard, n int) bool {
+	return o.frees() || s.tx.HasSpace(n*perFailure+bodies.ReasonSize(o.Reason, o.Description))
+}
+
+// refuseFrom refuses the i-th message and those behind it.
+func (o *settling) refuseFrom(i int, err error) {
+	for ; i < len(o.Tokens); i++ {
+		o.refuse(i, err)
+	}
 }
 
 // edits reports whether the settlement changes what is in the messages.

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -105,7 +106,10 @@ func (h *shardSim) define() {
 		return queueserver.Post(h.s, queueserver.Define{Definition: def, Configs: cfgs}, func(_ queueserver.ID, err error) { h.answered(o, err) })
 	}, func(*op) {
 		i := slices.IndexFunc(h.s.Definitions(), func(d queueserver.Definition) bool { return d.Name == def.Name })
-		if i < 0 {
+		switch {
+		case i < 0 && w.full: // the disk has only what settlements need
+			return
+		case i < 0:
 			w.failf("define %s: it is not there", def.Name)
 		}
 		def.ID = h.s.Definitions()[i].ID
@@ -139,7 +143,10 @@ func (h *shardSim) redefine() {
 		return queueserver.Post(h.s, queueserver.Configure{ID: id, Meta: meta, Configs: map[queueserver.SubQueue]queue.Config{queueserver.Main: cfg}},
 			func(_ struct{}, err error) { h.expect(o, err, want) })
 	}, func(*op) {
-		if e := h.entities[id]; e != nil {
+		refused := w.full && !slices.ContainsFunc(h.s.Definitions(), func(d queueserver.Definition) bool {
+			return d.ID == id && bytes.Equal(d.Meta, meta)
+		})
+		if e := h.entities[id]; e != nil && !refused {
 			e.Meta, e.rules = meta, r
 			e.admitter.replace(r)
 			e.parts[queueserver.Main].configure(cfg, h.version())

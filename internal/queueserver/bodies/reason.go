@@ -35,6 +35,12 @@ func Reason(reason, description string) []byte {
 	return d.Encode(nil)
 }
 
+// ReasonSize is how large what Reason returns is at most.
+func ReasonSize(reason, description string) int {
+	const names = 128
+	return names + min(len(reason), 4*MaxReason) + min(len(description), 4*MaxReason)
+}
+
 // clip returns at most MaxReason characters of a text.
 func clip(text string) string {
 	if len(text) <= MaxReason {

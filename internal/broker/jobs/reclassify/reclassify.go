@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
@@ -18,6 +19,9 @@ import (
 
 // Chunk is how many messages are examined between other operations.
 const Chunk = 500
+
+// diskFullPause is how long a reclassification waits for space on the disk.
+const diskFullPause = 5 * time.Second
 
 // Catalog is what the job needs of the catalog of entities.
 type Catalog interface {
@@ -89,6 +93,12 @@ func (r *Reclassifier) Run(ctx context.Context) (jobs.Next, error) {
 	err := r.reclassify(ctx, n)
 	if errors.Is(err, queueserver.ErrSuperseded) {
 		return jobs.Again(), nil // a newer policy is queued, with its callers
+	}
+	if errors.Is(err, queueserver.ErrDiskFull) { // it begins again, and finds less to change
+		r.mu.Lock()
+		r.waiting = append(r.waiting, n)
+		r.mu.Unlock()
+		return jobs.After(diskFullPause), nil
 	}
 	r.answer(n, err)
 	if err == nil || ctx.Err() != nil || errors.Is(err, catalog.ErrNotFound) {
