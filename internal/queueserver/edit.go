@@ -22,10 +22,11 @@ var ErrNoPropertySpace = fmt.Errorf("%w: there is no space for messages with new
 // be read. The message has become a dead letter, if it was not one already.
 var ErrUnreadable = errors.New("queueserver: message body is unreadable")
 
-// editing is a settlement that writes properties into its messages, each of which
-// gets a new body. It goes through the tokens in order; at the first whose body is
-// not in memory it is parked, until that and those of the next few tokens were read.
-// After editBytes of work it is parked as well, and goes on in a later step.
+// editing is a settlement that is done in steps: one of many messages, or one that writes
+// properties into its messages, each of which gets a new body. It goes through the tokens
+// in order; at the first whose body is not in memory it is parked, until that and those of
+// the next few tokens were read. After editBytes of work it is parked as well, and goes on
+// in a later step.
 type editing struct {
 	o     *settling
 	queue *hostedQueue
@@ -47,6 +48,17 @@ func (e *editing) advance(s *Shard) {
 			return
 		}
 		t := o.Tokens[e.next]
+		if !o.edits() {
+			if e.next%few == 0 && !o.hasSpace(s, few) {
+				o.refuseFrom(e.next, ErrDiskFull)
+				e.next = len(o.Tokens)
+				break
+			}
+			o.settle(s, hq, e.next, t)
+			worked, size = worked+settleWork, size+journal.RecordSize(0)
+			e.commitFew(s)
+			continue
+		}
 		// A refusal does not change the message and its lock.
 		if err := e.refusal(s, t); err != nil {
 			o.refuse(e.next, err)
@@ -89,13 +101,18 @@ func (e *editing) advance(s *Shard) {
 			// No failure shows that it has changed.
 			s.setFence(hq)
 		}
-		if e.next%few == few-1 {
-			s.collectEffects(hq)
-			s.tx.CommitIfFull()
-		}
+		e.commitFew(s)
 	}
 	o.finish(s, hq)
 	e.release(s)
+}
+
+// commitFew commits the open group from time to time, if it is large.
+func (e *editing) commitFew(s *Shard) {
+	if e.next%few == few-1 {
+		s.collectEffects(e.queue)
+		s.tx.CommitIfFull()
+	}
 }
 
 // pause has the settlement go on in a later step, when the size bytes that this one
@@ -138,6 +155,8 @@ const (
 	editBytes = 1 << 20
 	// changeWork is how many bytes are written in the time that a change of a few bytes takes.
 	changeWork = 64
+	// settleWork is that of a settlement without properties: a thousand are one step.
+	settleWork = 1 << 10
 )
 
 // errNotRead says that a body has to be read first.

@@ -42,6 +42,24 @@ func once(fn func(*Shard) error) work {
 	return func(s *Shard) (bool, error) { return true, fn(s) }
 }
 
+// atOnce is how many messages an operation may name that is done in its turn among the
+// commands.
+const atOnce = 256
+
+// onceOf is once for an operation that names n messages. If they are many it is not done in its
+// turn among the commands, but as those that take several steps: one of them in each step
+// of the shard. So however many callers ask for that at once, the others wait for one of them.
+func onceOf(n int, fn func(*Shard) error) work {
+	waited := n <= atOnce
+	return func(s *Shard) (bool, error) {
+		if !waited {
+			waited = true
+			return false, nil
+		}
+		return true, fn(s)
+	}
+}
+
 // Do has a shard carry out an operation and returns the reply when everything it did
 // is durable. If ctx ends first there are no more steps: the reply is what was found
 // so far, and what was done stays done.

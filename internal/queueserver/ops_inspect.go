@@ -114,7 +114,7 @@ type ReclassifyReply struct {
 
 func (o Reclassify) begin(_ *Shard, r *ReclassifyReply) work {
 	const perMessage = 256 // with its key
-	return once(func(s *Shard) error {
+	return onceOf(len(o.Changes), func(s *Shard) error {
 		hq, err := s.hostedQueue(o.ID, Main)
 		if err != nil {
 			return err

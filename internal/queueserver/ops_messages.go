@@ -98,7 +98,7 @@ type Renew struct {
 }
 
 func (o Renew) begin(_ *Shard, r *[]time.Time) work {
-	return once(func(s *Shard) error {
+	return onceOf(len(o.Tokens), func(s *Shard) error {
 		hq, err := s.use(o.Queue)
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ type CheckSessionLocks struct {
 }
 
 func (o CheckSessionLocks) begin(*Shard, *struct{}) work {
-	return once(func(s *Shard) error {
+	return onceOf(len(o.Tokens), func(s *Shard) error {
 		q, err := s.inspect(o.Queue)
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ type CancelScheduled struct {
 }
 
 func (o CancelScheduled) begin(*Shard, *struct{}) work {
-	return once(func(s *Shard) error {
+	return onceOf(len(o.Seqs), func(s *Shard) error {
 		return s.change(o.Queue, func(q *queue.Queue, out *queue.Effects) error {
 			return q.Cancel(s.tx.Now(), o.Seqs, out) // which checks first
 		})
@@ -187,7 +187,7 @@ type LockDeferred struct {
 }
 
 func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
-	return once(func(s *Shard) error {
+	return onceOf(len(o.Seqs), func(s *Shard) error {
 		hq, err := s.use(o.Queue)
 		if err != nil {
 			return err
@@ -251,7 +251,7 @@ type LockMessages struct {
 }
 
 func (o LockMessages) begin(_ *Shard, r *[]queue.Token) work {
-	return once(func(s *Shard) error {
+	return onceOf(len(o.Seqs), func(s *Shard) error {
 		return s.change(o.Queue, func(q *queue.Queue, out *queue.Effects) error {
 			*r = make([]queue.Token, len(o.Seqs))
 			for i, seq := range o.Seqs {
@@ -293,7 +293,7 @@ type Remove struct {
 }
 
 func (o Remove) begin(_ *Shard, r *[]error) work {
-	return once(func(s *Shard) error {
+	return onceOf(len(o.Seqs), func(s *Shard) error {
 		return s.change(o.Queue, func(q *queue.Queue, out *queue.Effects) error {
 			for i, seq := range o.Seqs {
 				err := q.Remove(s.tx.Now(), seq, out)

@@ -81,9 +81,12 @@ func (o *settling) Apply(*engine.Tx) {
 		o.Fail(err)
 		return
 	}
-	if o.edits() {
-		e := &editing{o: o, queue: hq}
+	switch e := (&editing{o: o, queue: hq}); {
+	case o.edits():
 		e.advance(s)
+		return
+	case len(o.Tokens) > atOnce: // others have their turns in between
+		e.pause(s, 0)
 		return
 	}
 	for i, t := range o.Tokens {

@@ -7,17 +7,19 @@ package hostile
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// keyScenes is the attacks by what stored messages become.
+// keyScenes is the attacks by what stored messages become, and by requests that name many.
 var keyScenes = []attack{
 	{"core_key_for_each", keyForEach},
 	{"core_key_for_each_that_moves", keyForEachThatMoves},
 	{"core_keys_in_all_levels", keysInAllLevels},
+	{"core_many_tokens", manyTokens},
 }
 
 // numbered is an empty message with an id of its own.
@@ -72,4 +74,30 @@ func (s *scene) wantNotOutgrown(n int64) {
 	if used > limit*3/4 {
 		s.Errorf("%.0f bytes are charged of %.0f for messages", used, limit*3/4)
 	}
+}
+
+// manyTokens settles very many messages that do not exist, in many requests at once.
+func manyTokens(s *scene) {
+	const conns, each = 50, 10_000
+	addr := s.entityFor("queues", "tokens", `{}`)
+	tokens := make([][16]byte, each)
+	for i := range tokens {
+		tokens[i] = [16]byte{1, byte(i), byte(i >> 8)}
+	}
+	settle := request("com.microsoft:update-disposition", codec.Map(codec.String("lock-tokens"), codec.Raw(codec.AppendUUIDArray(nil, tokens)),
+		codec.String("disposition-status"), codec.String("completed")))
+	var asked atomic.Int64
+	until := time.Now().Add(time.Duration(scale(2, 20)) * time.Second)
+	together(conns, conns, func(int) {
+		d, err := s.peer(listenKey).within(patience).talk(addr+"/$management", 0)
+		for err == nil && time.Now().Before(until) {
+			if _, _, err = d.within(patience).ask(settle); err == nil {
+				asked.Add(1)
+			}
+		}
+		if err != nil {
+			s.Errorf("settle: %v", err)
+		}
+	})
+	s.Logf("%d requests, each for %d messages", asked.Load(), each)
 }
