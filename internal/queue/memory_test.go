@@ -113,6 +113,19 @@ func TestMemoryIsWhatMessagesTake(t *testing.T) {
 				l.out.Reset()
 			}
 		}},
+		{name: "one is left in each level of fair keys", cfg: fair, arrival: func(i int) Arrival {
+			return Arrival{Key: fmt.Sprintf("key-%08d", i/2000), Level: Level(i / 20 % 100)}
+		}, after: func(t *testing.T, l *loaded) {
+			for i := range n {
+				if i%20 == 0 {
+					continue
+				}
+				if err := l.qs[0].Remove(l.now, SeqNo(i+1), &l.out); err != nil {
+					t.Fatal(err)
+				}
+				l.out.Reset()
+			}
+		}},
 		{name: "one in a hundred is left", arrival: plain, after: func(t *testing.T, l *loaded) {
 			for i := range n {
 				if d := l.take(t); i%100 != 0 {

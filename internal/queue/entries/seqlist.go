@@ -23,7 +23,9 @@ type SeqList struct {
 
 const (
 	shortList = 16
-	chunkSeqs = 125 // a chunk takes 1024 bytes
+	// leastChunked is the length from which on a list leaves the chunks that it has grown.
+	leastChunked = 4
+	chunkSeqs    = 125 // a chunk takes 1024 bytes
 )
 
 type seqChunks struct {
@@ -158,6 +160,7 @@ func (l *SeqList) PopFirst() {
 	if c.from == c.to {
 		m.drop(m.head)
 	}
+	l.shrink()
 }
 
 // popLast removes the last message.
@@ -174,6 +177,7 @@ func (l *SeqList) popLast() {
 	if c.from == c.to {
 		m.drop(at)
 	}
+	l.shrink()
 }
 
 // Remove removes a message that is in the list.
@@ -185,6 +189,20 @@ func (l *SeqList) Remove(k OrderKey) {
 		return
 	}
 	l.many.remove(k)
+	l.shrink()
+}
+
+// shrink gives back the chunks of a list that has become short: a queue may have a list for
+// each session, fair key and level.
+func (l *SeqList) shrink() {
+	if l.n > leastChunked {
+		return
+	}
+	few := make([]SeqNo, 0, leastChunked)
+	for _, c := range l.many.list[l.many.head:] {
+		few = append(few, c.seqs[c.from:c.to]...)
+	}
+	l.few, l.many = few, nil
 }
 
 // Discard removes a message of a list by sequence number, if it is there.
