@@ -8,10 +8,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -108,6 +111,28 @@ func TestVerify(t *testing.T) {
 
 // The signature covers the resource as the client escaped it: one that escapes
 // in upper case, or orders the fields differently, is right as well.
+// A connection keeps its grants, and a token may come in a request that is much larger.
+func TestGrantDoesNotKeepItsToken(t *testing.T) {
+	verify := func(rule Rule, resource string) (Grant, weak.Pointer[byte]) {
+		raw := []byte(SignToken(rule, resource, now.Add(time.Hour)))
+		g, err := testAuthority().Verify(unsafe.String(&raw[0], len(raw)), now)
+		if err != nil || g.Scope != "orders" {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		return g, weak.Make(&raw[0])
+	}
+	for _, rule := range []Rule{{Name: RootRule, PrimaryKey: "first"}, {Name: "reader", PrimaryKey: "orders key"}} {
+		for _, resource := range []string{"orders", "sb://host/orders"} {
+			g, token := verify(rule, resource)
+			runtime.GC()
+			if token.Value() != nil {
+				t.Errorf("the grant of %s for %s keeps its token", rule.Name, resource)
+			}
+			runtime.KeepAlive(g)
+		}
+	}
+}
+
 func TestVerifyTakesTheResourceAsWritten(t *testing.T) {
 	const sr = "sb%3A%2F%2FHost%2FOrders"
 	se := "1772607967"

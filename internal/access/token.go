@@ -3,6 +3,7 @@
 package access
 
 import (
+	"strings"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/limits"
@@ -27,7 +28,7 @@ func parseToken(text string) (token, error) {
 	if err != nil {
 		return token{}, err
 	}
-	return token{parsed, scope}, nil
+	return token{parsed, strings.Clone(scope)}, nil // a grant must not keep what the token came in
 }
 
 // RuleOf returns the name of the rule that a token says it was signed with, as well as

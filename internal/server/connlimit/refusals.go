@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,6 +94,7 @@ func (r *Refusals) count(now time.Time, who refused, reason string) (untold int,
 		r.untold++
 		return 0, false
 	}
+	who.key = strings.Clone(who.key) // not to keep what it came in
 	r.told[who] = struct{}{}
 	untold, r.untold = r.untold, 0
 	return untold, true
