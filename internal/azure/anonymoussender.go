@@ -13,15 +13,20 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// maxAnonymousTargets bounds the addresses that an anonymous sender keeps open at a time.
-const maxAnonymousTargets = 64
+const (
+	// maxAnonymousTargets bounds the addresses that an anonymous sender keeps open at a time.
+	maxAnonymousTargets = 64
+	// targetCost is what an open address takes beside its name: the sender, and its place in
+	// the table.
+	targetCost = 512
+)
 
 // anonymousSender is a link to the anonymous terminus: each message says itself where it
 // goes. Plain AMQP servers answer many clients over one such link.
 type anonymousSender struct {
 	c    *Conn
 	link *endpoint.Link
-	open map[string]Sender // by path
+	open map[string]Sender // by path; each is charged
 }
 
 func (c *Conn) attachAnonymousSender(l *endpoint.Link) error {
@@ -87,18 +92,38 @@ func (r *anonymousSender) sender(addr string) (Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.open) >= maxAnonymousTargets {
-		r.Detached()
+	if !r.charge(spelled) {
+		s.Close()
+		return nil, ErrNoMemory
 	}
 	r.open[spelled] = s
 	return s, nil
+}
+
+// charge takes memory for one more address, in place of the others if there is no more of it.
+func (r *anonymousSender) charge(path string) bool {
+	n := targetCost + int64(len(path))
+	if len(r.open) < maxAnonymousTargets && r.c.mem.Take(n) {
+		return true
+	}
+	r.closeAll()
+	return r.c.mem.Take(n)
+}
+
+// closeAll closes what is open.
+func (r *anonymousSender) closeAll() {
+	for path, s := range r.open {
+		s.Close()
+		r.c.mem.Release(targetCost + int64(len(path)))
+	}
+	r.open = map[string]Sender{} // a table that was large stays large
 }
 
 // Handle answers a delivery, when the broker has made it durable.
 func (r *anonymousSender) Handle(e *Event) {
 	if e.Err != nil {
 		// A sender whose entity is gone must not be used again.
-		r.Detached()
+		r.closeAll()
 	}
 	r.answer(e.In, e.Err)
 }
@@ -119,9 +144,4 @@ func (r *anonymousSender) Disposition(*endpoint.Outcome) {}
 func (r *anonymousSender) Check() error                  { return r.c.grants.requireSome(access.Send, "") } // each message is checked by itself
 func (r *anonymousSender) Paths() []string               { return nil }
 
-func (r *anonymousSender) Detached() {
-	for path, s := range r.open {
-		s.Close()
-		delete(r.open, path)
-	}
-}
+func (r *anonymousSender) Detached() { r.closeAll() }

@@ -138,6 +138,48 @@ func TestRepliesWithoutCreditAreCharged(t *testing.T) {
 	b.wantNothingHeld(t, p, greedy)
 }
 
+// An anonymous sender keeps what it sends to open. Many links with many addresses are charged
+// to the connection, and one that has used up its memory goes on with fewer at a time.
+func TestAddressesOfAnonymousSendersAreCharged(t *testing.T) {
+	const limit = 16 << 20 // a connection has 4 MiB of it
+	b := start(t).limited(limit)
+	if _, err := b.broker.CreateQueue(t.Context(), entity.Queue{Name: "abcdefg"}); err != nil {
+		t.Fatal(err)
+	}
+	p := b.login(t, sendRule)
+	s := p.session()
+	most := int64(0)
+	for range 110 {
+		relay, err := s.NewSender(p.ctx(), "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := b.memory.Usage().Known
+		for i := range 64 { // the same queue, in other letters
+			to := []byte("abcdefg")
+			for bit := range 6 {
+				if i>>bit&1 == 1 {
+					to[bit] -= 'a' - 'A'
+				}
+			}
+			m := amqp.NewMessage([]byte("x"))
+			addr := string(to)
+			m.Properties = &amqp.MessageProperties{To: &addr}
+			if err := relay.Send(p.ctx(), m, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after := b.memory.Usage().Known
+		if most = max(most, after); most < limit/8 && after-before < 64*256 {
+			t.Fatalf("64 addresses are charged with %d bytes", after-before)
+		}
+	}
+	if most > limit/4+64<<10 || most < limit/5 {
+		t.Errorf("at most %d bytes were charged, a connection may have %d", most, limit/4)
+	}
+	b.wantNothingHeld(t, p)
+}
+
 // closedWith waits for the end of a link.
 func closedWith(t *testing.T, r *amqp.Receiver) error {
 	t.Helper()
