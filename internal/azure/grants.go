@@ -71,6 +71,7 @@ func (g *grants) known(by access.Grant) {
 	if !g.c.member.Prove(budget.Owner{Key: by.Holder(), Entity: by.Entity, Manager: by.ManagesNamespace()}) {
 		g.refusal = ErrNoMemory
 	}
+	g.c.mem.Add(g.c.peer.Cost)
 	g.c.known()
 	if g.c.peer.OnAuthenticated != nil && !g.c.peer.OnAuthenticated(by) {
 		g.refusal = errTooManyConnections

@@ -54,6 +54,9 @@ type Peer struct {
 	// authenticated, with what it has shown; nil is fine. Until then a listener may close it
 	// in favour of others. If it returns false, there are too many connections of that key.
 	OnAuthenticated func(access.Grant) bool
+	// Cost is what the transport of the connection takes: it is charged to the peer when it
+	// has authenticated. Before that, it is bounded by the number of such connections.
+	Cost int64
 	// AuthTimeout is how long a peer may take to authenticate after it opened
 	// the connection; zero is a default.
 	AuthTimeout time.Duration

@@ -282,7 +282,7 @@ func (f *frontend) greet(ctx context.Context, nc net.Conn, t *connlimit.Slot) {
 	}
 	switch speaks {
 	case protoAMQP:
-		f.serveAMQP(ctx, c, t, azure.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate, CertificateEnds: c.certificateEnds})
+		f.serveAMQP(ctx, c, t, azure.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate, CertificateEnds: c.certificateEnds, Cost: c.cost()})
 	case protoHTTP:
 		f.serveHTTP(c, t)
 	}
@@ -358,6 +358,14 @@ type acceptedConn struct {
 	encrypted       bool
 	certificate     string // name in the client's certificate, if it showed one that TLS has verified
 	certificateEnds time.Time
+}
+
+// cost is what TLS takes of memory.
+func (v *acceptedConn) cost() int64 {
+	if v.encrypted {
+		return tlsCost
+	}
+	return 0
 }
 
 // CloseWrite says that nothing more is written. With it, the endpoint and net/http give a

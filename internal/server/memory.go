@@ -47,6 +47,11 @@ func maxUnauthenticated(configured int, memory *budget.Process) int {
 const (
 	// connectionCost is about what a connection by HTTP takes that does nothing.
 	connectionCost = 8 << 10
+	// tlsCost is about what TLS takes for a connection.
+	tlsCost = 16 << 10
+	// webSocketCost is about what a WebSocket takes beside the request that it began with, all
+	// of which net/http keeps: a goroutine, and buffers.
+	webSocketCost = 16 << 10
 	// headerCost is how often a header is there: as it came, and as its lines.
 	headerCost = 2
 	// headerLineCost is about what a line of a header takes besides its bytes: an
@@ -83,6 +88,13 @@ func (c *charges) prove(g access.Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counter.Resized()
+}
+
+// used returns what is charged now.
+func (c *charges) used() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counter.Used()
 }
 
 // leave gives everything back. A handler may still be about to end; it is charged

@@ -4,6 +4,7 @@ package server
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+	"github.com/coder/websocket"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin"
@@ -197,4 +199,53 @@ func TestKeysOfOneNameDoNotShareTheirMemory(t *testing.T) {
 	if res, body := r.do("POST", "/q/messages", "x", "Authorization", token); res.StatusCode != http.StatusCreated {
 		t.Errorf("%d %s, want 201", res.StatusCode, body)
 	}
+}
+
+// What TLS and a WebSocket take is charged to who has logged in by them, with the header of the
+// request that a WebSocket began with: net/http keeps it as long as the connection is there.
+func TestTransportsAreCharged(t *testing.T) {
+	var memory *budget.Process
+	r := run(t, func(c *Config) {
+		c.Handler = func(p Parts) http.Handler { memory = p.Memory; return http.NotFoundHandler() }
+	})
+	const header = 10_000
+	web := func(scheme string) net.Conn {
+		ws, _, err := websocket.Dial(r.ctx(), scheme+"://"+r.addr+pathWebSocket, &websocket.DialOptions{
+			Subprotocols: []string{"amqp"}, HTTPHeader: http.Header{"X-Long": {strings.Repeat("x", header)}},
+			HTTPClient: &http.Client{Transport: &http.Transport{TLSClientConfig: r.tlsConfig()}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return websocket.NetConn(r.ctx(), ws, websocket.MessageBinary)
+	}
+	charged := func(nc net.Conn) int64 {
+		before := memory.Usage().Known
+		c, err := amqp.NewConn(r.ctx(), nc, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.NewSession(r.ctx(), nil); err != nil { // by then it is known
+			t.Fatal(err)
+		}
+		return memory.Usage().Known - before
+	}
+	none := func() bool { return memory.Usage().Known == 0 }
+	plain := charged(r.dial())
+	for _, over := range []struct {
+		name string
+		nc   net.Conn
+		cost int64
+	}{
+		{"TLS", tls.Client(r.dial(), r.tlsConfig()), tlsCost},
+		{"a WebSocket", web("ws"), webSocketCost + headerCost*header},
+		{"a WebSocket over TLS", web("wss"), tlsCost + webSocketCost + headerCost*header},
+	} {
+		eventually(t, "the one before has left", none)
+		if got := charged(over.nc) - plain; got < over.cost {
+			t.Errorf("%s is charged with %d bytes, want at least %d", over.name, got, over.cost)
+		}
+	}
+	eventually(t, "nothing is charged for who has left", none)
 }

@@ -25,6 +25,7 @@ func (f *frontend) serveWebSocket(ctx context.Context, w http.ResponseWriter, r 
 		return
 	}
 	conn.tunnel.Store(true)
+	cost := conn.cost() + webSocketCost + conn.held.used()
 	conn.held.leave() // AMQP has an account of its own
 	ws, err := websocket.Accept(meteredWriter{w}, r, &websocket.AcceptOptions{
 		Subprotocols:       subprotocols,
@@ -41,7 +42,7 @@ func (f *frontend) serveWebSocket(ctx context.Context, w http.ResponseWriter, r 
 	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
 	defer stream.Close()
 	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.slot,
-		azure.Peer{Authority: f.authorityFor(r), Certificate: conn.certificate, CertificateEnds: conn.certificateEnds})
+		azure.Peer{Authority: f.authorityFor(r), Certificate: conn.certificate, CertificateEnds: conn.certificateEnds, Cost: cost})
 }
 
 // webStream is a WebSocket with the address of its peer, which decides what it is
