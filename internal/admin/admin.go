@@ -5,7 +5,6 @@ package admin
 import (
 	"context"
 	"log/slog"
-	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -33,8 +32,9 @@ type Parts struct {
 	Connections func(ctx context.Context, skip, top int) ([]Connection, int)
 	// ConnectionCount returns how many connections are open; nil is none.
 	ConnectionCount func() int
-	// Unsynced is charged for messages that are not on disk yet; nil is no limit.
-	Unsynced *budget.Account
+	// Unsynced returns what is charged for the messages of a request that are not on disk yet;
+	// nil is no limit.
+	Unsynced func(*http.Request) *budget.Account
 	// Memory returns the memory that peers use; nil is none.
 	Memory func() budget.Usage
 	// ChargeMemory charges memory until the handler of a request returns, and
@@ -86,7 +86,8 @@ func New(p Parts) http.Handler {
 		p.ConnectionCount = func() int { return 0 }
 	}
 	if p.Unsynced == nil {
-		p.Unsynced = budget.New(math.MaxInt64)
+		none := budget.NoLimit()
+		p.Unsynced = func(*http.Request) *budget.Account { return none }
 	}
 	if p.ChargeMemory == nil {
 		p.ChargeMemory = func(*http.Request, int64) bool { return true }

@@ -262,7 +262,7 @@ func showOne(c *call, addr string) (any, error) {
 }
 
 func send(c *call) (any, error) {
-	to, err := c.Broker.OpenSender(c.address(), broker.SenderOptions{Key: c.grant.Holder(), Unsynced: c.Unsynced})
+	to, err := c.Broker.OpenSender(c.address(), broker.SenderOptions{Key: c.grant.Holder(), Unsynced: c.Unsynced(c.Request)})
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func send(c *call) (any, error) {
 		}
 		ms = append(ms, m)
 	}
-	return Sent{len(ms)}, rest.Store(c.Context(), to, ms, c.Unsynced)
+	return Sent{len(ms)}, rest.Store(c.Context(), to, ms, c.Unsynced(c.Request))
 }
 
 var deadLetterQuery = []parameter{{"transfer", "boolean", "Use the transfer dead-letter queue."}}

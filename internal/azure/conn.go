@@ -21,10 +21,6 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// connectionShare is which part of the memory for messages that are not on disk yet one
-// connection can have.
-const connectionShare = 4
-
 // SenderCredit is the credit that Azure gives a sender. The JavaScript SDK gives up if
 // it has none a second after the attach.
 const SenderCredit = 1000
@@ -135,10 +131,8 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 	c.member = s.memory.Enter()
 	c.mem = budget.NewCounter(c.member.Account)
 	ec.Restrict(c.member.Account)
-	unsyncedAll := s.memory.Unsynced()
-	account := unsyncedAll.Child(unsyncedAll.Limit() / connectionShare)
-	c.unsynced = outbox.NewUnsynced(account, c.do, ec.Resume)
-	c.sending.Unsynced = account
+	c.unsynced = outbox.NewUnsynced(c.member.Unsynced(), c.do, ec.Resume)
+	c.sending.Unsynced = c.member.Unsynced()
 	c.out = outbox.New(c.do, c.unsynced, func(e *Event) {
 		if p, ok := e.Value.(*parting); ok { // for a dynamic node
 			c.member.Release(p.charge)

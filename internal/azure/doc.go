@@ -15,8 +15,8 @@
 // account of its key, once it has one, and until then to that of all connections that
 // have not authenticated. The endpoint charges what belongs to the protocol; here are
 // requests, replies that wait for credit, messages in dynamic nodes and tokens. A peer
-// whose account is full is refused. Messages that are not durable yet have an account
-// that all connections share; a peer for which there is none left is not read from.
+// whose account is full is refused. Messages that are not durable yet have accounts
+// of their own, for each connection and key; a peer for which there is none left is not read from.
 //
 // When [Service.Serve] returns, nothing of the connection is left.
 //

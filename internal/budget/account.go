@@ -13,7 +13,7 @@ type Account struct {
 	tree   *tree
 	parent *Account // nil at the root; guarded by tree.mu
 	limit  int64    // guarded by tree.mu
-	apart  bool     // charges need not wait for the accounts above; does not change
+	shared bool     // each account below may use as much as is still free; does not change
 
 	used  int64  // guarded by tree.mu
 	stuck int    // waiters for which there is no space here; guarded by tree.mu
@@ -66,11 +66,22 @@ func (a *Account) Used() int64 {
 func (a *Account) Available() int64 {
 	a.tree.mu.Lock()
 	defer a.tree.mu.Unlock()
-	space := a.limit - a.used
+	space := a.left()
 	for x := a.parent; x != nil; x = x.parent {
-		space = min(space, x.limit-x.used)
+		space = min(space, x.left())
 	}
 	return space
+}
+
+// left returns how much can be charged to a as far as a is concerned: what is left of its
+// limit, and of a shared account no more than would still be free for the next one. The first
+// can use half of it, the next one half of what is left. mu is held.
+func (a *Account) left() int64 {
+	n := a.limit - a.used
+	if p := a.parent; p != nil && p.shared {
+		n = min(n, (p.limit-p.used-a.used)/2)
+	}
+	return n
 }
 
 // scarce reports whether less than a quarter is left of a, or of an account above it.
@@ -78,7 +89,7 @@ func (a *Account) scarce() bool {
 	a.tree.mu.Lock()
 	defer a.tree.mu.Unlock()
 	for x := a; x != nil; x = x.parent {
-		if x.used > x.limit-x.limit/4 {
+		if n := x.left(); n < (x.used+n)/4 {
 			return true
 		}
 	}
@@ -148,19 +159,50 @@ func (a *Account) TryTake(n int64) bool {
 
 // TakeBeyond charges n bytes for short-lived memory that ends independent of
 // its peer, and reports whether it did: as long as neither a nor an account
-// above it is charged with an eighth more than its limit. So short-lived work
+// above it is charged with an eighth more than it may have. So short-lived work
 // continues when long-lived memory has used up an account, and is still
 // bounded. It does not wait behind waiters.
 func (a *Account) TakeBeyond(n int64) bool {
 	a.tree.mu.Lock()
 	defer a.tree.mu.Unlock()
 	for x := a; x != nil; x = x.parent {
-		if x.used-x.limit >= x.limit/8 {
+		if x.overdrawn() {
 			return false
 		}
 	}
 	a.charge(n)
 	return true
+}
+
+// overdrawn reports whether a is charged with an eighth more than it may have; mu is held.
+func (a *Account) overdrawn() bool {
+	most := a.most()
+	return a.used-most >= most/8
+}
+
+// most returns how much a may have. A part of a shared account may have a sixteenth of it, also
+// if others use it up. mu is held.
+func (a *Account) most() int64 {
+	n := a.used + a.left()
+	if p := a.parent; p != nil && p.shared {
+		n = max(n, p.limit/16)
+	}
+	return n
+}
+
+// exceeded reports whether a, or an account above it, is charged with more than its limit, or a
+// part of a shared account of which little is left with more than it may have. While there is
+// more, short-lived work of an owner does not keep its other connections out.
+func (a *Account) exceeded() bool {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	for x := a; x != nil; x = x.parent {
+		p := x.parent
+		if x.used > x.limit || p != nil && p.shared && p.limit-p.used < p.limit/4 && x.used > x.most() {
+			return true
+		}
+	}
+	return false
 }
 
 // TakeOrWait charges n bytes if there is space for them now, and then returns
@@ -201,6 +243,13 @@ func (a *Account) Take(ctx context.Context, n int64) error {
 	}
 }
 
+// waiting returns how many charges wait in the tree of a.
+func (a *Account) waiting() int {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	return a.tree.waiting.Len()
+}
+
 // Release releases n bytes that were charged.
 func (a *Account) Release(n int64) {
 	if n == 0 {
@@ -226,14 +275,11 @@ func (a *Account) obstacle(n int64) *Account {
 		if x.stuck > 0 || !x.fits(n) {
 			return x
 		}
-		if x.apart {
-			break
-		}
 	}
 	return nil
 }
 
-func (a *Account) fits(n int64) bool { return a.used == 0 || a.used+n <= a.limit }
+func (a *Account) fits(n int64) bool { return a.used == 0 || n <= a.left() }
 
 func (a *Account) charge(n int64) {
 	for x := a; x != nil; x = x.parent {
@@ -290,9 +336,6 @@ func (a *Account) fullFor(n int64, pass uint64) *Account {
 	for x := a; x != nil; x = x.parent {
 		if x.full == pass || !x.fits(n) {
 			return x
-		}
-		if x.apart {
-			break
 		}
 	}
 	return nil

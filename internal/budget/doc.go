@@ -25,7 +25,7 @@
 // connection is moved this way when it logs in. A [Counter] is for frequent
 // charges; it charges its account in pieces.
 //
-// [Process] is the tree of a broker. Its part for messages that are not on disk yet does not
+// [Process] is the trees of a broker. That for messages that are not on disk yet does not
 // wait for the process.
 //
 // # Concurrency

@@ -31,26 +31,28 @@ const (
 //	process
 //	├─ common               all but a sixteenth of it
 //	│   ├─ unauthenticated  connections that have not logged in, each up to UnauthenticatedLimit
-//	│   └─ known            keys, together all but an eighth of the process
-//	│       ├─ key          of the namespace: up to half of the process
-//	│       │   └─ ...      one account for each connection, with up to half of that
-//	│       └─ entity       up to half of the process
+//	│   └─ known            keys, together all but an eighth of the process; shared
+//	│       ├─ key          of the namespace
+//	│       │   └─ ...      one account for each connection, with up to a quarter of the process
+//	│       └─ entity
 //	│           └─ key      of the entity, and below it its connections
 //	├─ managers             keys that may manage the namespace, each up to half of the process
-//	└─ unsynced             messages that are not on disk yet
+//	unsynced            messages that are not on disk yet: a tree of its own; shared
+//	└─ key, or entity   with its connections, each up to a quarter of unsynced
 //	stored              what clients have made durable: a tree of its own
 //	├─ messages         up to three quarters of it
 //	├─ definitions      up to half
 //	└─ groups           up to a quarter
 //
-// So whatever keys of others use, a sixteenth is left for peers that log in, and a sixteenth
-// for those that may manage the namespace. A key that makes new keys of its entity gets no
-// more memory: all of them are charged to the entity.
+// Of a shared account each key, or entity, may use as much as is still free: the first half of
+// it, the next one half of what is left. So whatever keys of others use, there is memory for
+// one more; a sixteenth of the process is left for peers that log in, and a sixteenth for those
+// that may manage the namespace. A key that makes new keys of its entity gets no more memory:
+// all of them are charged to the entity.
 //
-// Unsynced messages count as part of the process, but do not wait for memory of
-// others. They end by themselves, and a connection that waits for them is not
-// read from, so it could not free memory. So the process may exceed its limit
-// by the unsynced messages.
+// Unsynced messages do not take the memory of others, and do not wait for it. They end by
+// themselves, and a connection that waits for them is not read from, so it could not free
+// memory. So the process may exceed its limit by the unsynced messages.
 //
 // Stored state stays when its connection has gone, and is there again after a
 // restart. So it is not charged to a connection, and does not take the memory of
@@ -71,10 +73,11 @@ type Owner struct {
 	Manager bool   // it may manage the namespace
 }
 
-// owner is the account of an owner.
+// owner is the accounts of an owner.
 type owner struct {
-	account *Account
-	members int // guarded by Process.mu
+	account  *Account
+	unsynced *Account
+	members  int // guarded by Process.mu
 }
 
 // Limits is the memory that a process may use for its peers, in bytes.
@@ -110,13 +113,15 @@ func newStored(limit int64) Stored {
 func NewProcess(l Limits) *Process {
 	limit := cmp.Or(l.Process, Memory()/2, unknownMemory)
 	all := New(limit)
-	unsynced := all.Child(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2))
-	unsynced.apart = true
+	unsynced := New(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2))
+	unsynced.shared = true
 	common := all.Child(limit - limit/16)
+	known := common.Child(limit - limit/8)
+	known.shared = true
 	return &Process{
 		all:             all,
 		unauthenticated: common.Child(min(AllUnauthenticatedLimit, limit/4)),
-		known:           common.Child(limit - limit/8),
+		known:           known,
 		managers:        all.Child(limit),
 		unsynced:        unsynced,
 		stored:          newStored(cmp.Or(l.Stored, Memory()/4, unknownMemory/2)),
@@ -145,7 +150,8 @@ func (p *Process) Unauthenticated() *Account { return p.unauthenticated }
 // proved a key. Its methods may be called from any goroutine.
 type Member struct {
 	*Account
-	process *Process
+	process  *Process
+	unsynced *Account
 
 	mu    sync.Mutex
 	owner Owner // guarded by mu
@@ -155,12 +161,19 @@ type Member struct {
 
 // Enter returns the account of a connection that has just come.
 func (p *Process) Enter() *Member {
-	return &Member{Account: p.unauthenticated.Child(UnauthenticatedLimit), process: p}
+	return &Member{Account: p.unauthenticated.Child(UnauthenticatedLimit), process: p,
+		unsynced: p.unsynced.Child(p.unsynced.limit / connectionShare)}
 }
 
+// connectionShare is which part of the memory for messages that are not on disk yet one
+// connection can have.
+const connectionShare = 4
+
+// Unsynced is the account of the messages of the connection that are not on disk yet.
+func (m *Member) Unsynced() *Account { return m.unsynced }
+
 // Prove moves the account below that of an owner, with all that is charged to it. It reports
-// whether the owner has space for it; others may have used up the process. Only the first
-// owner counts.
+// whether the owner has space for it. Only the first owner counts.
 func (m *Member) Prove(o Owner) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,8 +182,9 @@ func (m *Member) Prove(o Owner) bool {
 	}
 	m.owner, m.in = o, true
 	k := m.process.join(o)
-	m.Move(k, min(k.Limit()/2, ConnectionLimit))
-	return k.Used() <= k.Limit()
+	m.Move(k.account, min(k.account.Limit()/2, ConnectionLimit))
+	m.unsynced.Move(k.unsynced, m.unsynced.Limit())
+	return !k.account.exceeded()
 }
 
 // Leave says that the connection has ended. The owners of what is still charged
@@ -185,29 +199,29 @@ func (m *Member) Leave() {
 	m.out = true
 }
 
-// join returns the account of an owner, which is there until as many have left.
-func (p *Process) join(o Owner) *Account {
+// join returns the accounts of an owner, which are there until as many have left.
+func (p *Process) join(o Owner) *owner {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	above := p.known
+	above := &owner{account: p.known, unsynced: p.unsynced}
 	switch {
 	case o.Manager:
-		above = p.managers
+		above.account = p.managers
 	case o.Entity != "":
 		above = p.enter(Owner{Entity: o.Entity}, above)
 	}
 	return p.enter(o, above)
 }
 
-// enter counts one more member of an account below another one; mu is held.
-func (p *Process) enter(o Owner, above *Account) *Account {
+// enter counts one more member of the accounts below others; mu is held.
+func (p *Process) enter(o Owner, above *owner) *owner {
 	k := p.owners[o]
 	if k == nil {
-		k = &owner{account: above.Child(p.all.Limit() / 2)}
+		k = &owner{account: above.account.Child(p.all.Limit() / 2), unsynced: above.unsynced.Child(p.unsynced.Limit())}
 		p.owners[o] = k
 	}
 	k.members++
-	return k.account
+	return k
 }
 
 func (p *Process) leave(o Owner) {
@@ -247,13 +261,14 @@ type Usage struct {
 func (p *Process) Usage() Usage {
 	messages, definitions, groups := p.stored.Messages.Used(), p.stored.Definitions.Used(), p.stored.Groups.Used()
 	limit, messagesLimit := p.stored.All.Limit(), p.stored.Messages.Limit()
+	unsynced, waiting := p.unsynced.Used(), p.unsynced.waiting()
 	t := p.all.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Usage{
 		StoredLimit: limit, StoredMessages: messages, MessagesLimit: messagesLimit, StoredDefinitions: definitions, StoredGroups: groups,
-		Limit: p.all.limit, Used: p.all.used,
-		Unauthenticated: p.unauthenticated.used, Known: p.known.used + p.managers.used, Unsynced: p.unsynced.used,
-		Waiting: t.waiting.Len(),
+		Limit: p.all.limit, Used: p.all.used + unsynced,
+		Unauthenticated: p.unauthenticated.used, Known: p.known.used + p.managers.used, Unsynced: unsynced,
+		Waiting: t.waiting.Len() + waiting,
 	}
 }

@@ -17,7 +17,7 @@ func (f *frontend) adminHandler(parts Parts) http.Handler {
 		Callers:      parts.Authority,
 		Log:          f.log,
 		Namespace:    f.cfg.Namespace,
-		Unsynced:     parts.Unsynced,
+		Unsynced:     unsynced,
 		Memory:       parts.Memory.Usage,
 		ChargeMemory: hold,
 		Disk:         parts.Disk,

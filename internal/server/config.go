@@ -71,8 +71,6 @@ type Parts struct {
 	Keeper *access.RuleAuthority
 	// Memory is charged for what peers make the process hold.
 	Memory *budget.Process
-	// Unsynced is the part of it for messages that are not on disk yet.
-	Unsynced *budget.Account
 	// Authority returns who decides about a request, which depends on where it
 	// comes from: in development, peers on this machine need no key.
 	Authority func(*http.Request) access.Authority

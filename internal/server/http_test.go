@@ -277,7 +277,7 @@ func usage(t *testing.T, patience time.Duration) (*running, func() budget.Usage)
 		}
 		c.Handler = func(p Parts) http.Handler {
 			memory = p.Memory
-			return admin.New(admin.Parts{Broker: p.Broker, Callers: p.Authority, Log: slog.New(slog.DiscardHandler), Unsynced: p.Unsynced})
+			return admin.New(admin.Parts{Broker: p.Broker, Callers: p.Authority, Log: slog.New(slog.DiscardHandler), Unsynced: unsynced})
 		}
 	})
 	return r, func() budget.Usage { return memory.Usage() }

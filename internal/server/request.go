@@ -12,6 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
@@ -100,6 +101,11 @@ type requestKey struct{}
 // was memory for them.
 func hold(r *http.Request, n int64) bool {
 	return r.Context().Value(requestKey{}).(*request).conn.held.hold(n)
+}
+
+// unsynced is charged for the messages that r sends until they are on disk.
+func unsynced(r *http.Request) *budget.Account {
+	return r.Context().Value(requestKey{}).(*request).conn.held.member.Unsynced()
 }
 
 // setDeadline ends reading after d; zero is never. While there is none, net/http

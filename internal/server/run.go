@@ -165,7 +165,7 @@ func (b *built) build(ctx context.Context) (err error) {
 		b.broker.SealPools(key)
 	}
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares + logs.Files.Opened() }
-	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
+	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Disk: diskStats(j, cfg.FS)}
 	service := azure.New(b.broker, memory, log, servicebus.New(b.broker), eventhubs.New(b.broker))
 	keeper.OnChange(service.Review)
 	// Tokens end by the wall clock, and the timers that look at them know nothing of

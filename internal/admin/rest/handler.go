@@ -24,7 +24,8 @@ type Parts struct {
 	Callers   caller.Authorities
 	Log       *slog.Logger
 	Encrypted func(*http.Request) bool
-	Unsynced  *budget.Account // charged for messages that are not on disk yet
+	// Unsynced returns what is charged for the messages of a request that are not on disk yet.
+	Unsynced func(*http.Request) *budget.Account
 	// ChargeMemory charges memory until the handler of a request returns, and
 	// reports whether there was space for it.
 	ChargeMemory func(*http.Request, int64) bool

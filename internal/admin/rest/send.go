@@ -29,7 +29,7 @@ const (
 
 // send stores one message, or a batch as a whole.
 func (c *call) send() error {
-	to, err := c.Broker.OpenSender(c.entity, broker.SenderOptions{Key: c.grant.Holder(), Unsynced: c.Unsynced})
+	to, err := c.Broker.OpenSender(c.entity, broker.SenderOptions{Key: c.grant.Holder(), Unsynced: c.Unsynced(c.Request)})
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (c *call) send() error {
 	if err != nil {
 		return err
 	}
-	if err := Store(c.Context(), to, batch, c.Unsynced); err != nil {
+	if err := Store(c.Context(), to, batch, c.Unsynced(c.Request)); err != nil {
 		return err
 	}
 	c.w.Header().Set("Content-Type", "application/xml; charset=utf-8")
