@@ -82,6 +82,8 @@ type hostedQueue struct {
 	// recalled are the deliveries that were recalled, by the ready message for which
 	// that was done.
 	recalled recall.Requests[ConsumerID]
+	// recallFrom is which consumer is considered first, if there is not time for all.
+	recallFrom int
 
 	// parked are settlements that wait for bodies.
 	parked []*editing

@@ -43,10 +43,15 @@ func (s *Shard) recall(hq *hostedQueue) {
 	}
 	choice := recall.Choice{Queue: hq.q, Now: s.tx.Now(), For: &best}
 	var from *consumer
-	for _, c := range hq.consumers {
+	first := hq.recallFrom % len(hq.consumers)
+	for i := range hq.consumers {
+		c := hq.consumers[(first+i)%len(hq.consumers)]
 		if choice.Consider(&c.outstanding, &c.take) {
 			from = c
 		}
+	}
+	if choice.Exhausted() {
+		hq.recallFrom = first + 1 // others have their turn
 	}
 	token, ok := choice.Recall()
 	if !ok {

@@ -17,7 +17,8 @@ type Queue interface {
 	Precedes(now time.Time, seq queue.SeqNo, t queue.Token) bool
 }
 
-// Deliveries are the deliveries to one consumer that it may not have settled yet.
+// Deliveries are the deliveries to one consumer that it may not have settled yet, and that
+// were not recalled.
 type Deliveries struct {
 	ds      []delivery
 	lowest  queue.Level // no level in ds is below it
@@ -25,21 +26,20 @@ type Deliveries struct {
 }
 
 type delivery struct {
-	token    queue.Token
-	level    queue.Level // when it was delivered, or last looked up
-	recalled bool
+	token queue.Token
+	level queue.Level // when it was delivered, or last looked up
 }
 
 // minPrune is the lowest number of deliveries at which Add looks for settled ones.
 const minPrune = 64
 
-// Len returns how many deliveries may not be settled yet.
+// Len returns how many there are.
 func (o *Deliveries) Len() int { return len(o.ds) }
 
 // Add adds a delivery.
 func (o *Deliveries) Add(q Queue, now time.Time, d *queue.Delivery) {
 	if len(o.ds) >= max(o.pruneAt, minPrune) {
-		o.prune(q, now)
+		o.prune(q, now, 0)
 		o.pruneAt = 2 * len(o.ds)
 	}
 	if len(o.ds) == 0 || d.Level < o.lowest {
@@ -51,11 +51,14 @@ func (o *Deliveries) Add(q Queue, now time.Time, d *queue.Delivery) {
 // LevelsChanged says that messages may have other levels than when they were delivered.
 func (o *Deliveries) LevelsChanged() { o.lowest = 0 } // so that Choice looks them up
 
-// prune removes settled deliveries, and updates the level of the others.
-func (o *Deliveries) prune(q Queue, now time.Time) {
-	kept := o.ds[:0]
-	o.lowest = 255
-	for _, d := range o.ds {
+// prune removes settled deliveries from those at from and behind it, and updates the level of
+// the others.
+func (o *Deliveries) prune(q Queue, now time.Time, from int) {
+	kept := o.ds[:from]
+	if from == 0 {
+		o.lowest = 255
+	}
+	for _, d := range o.ds[from:] {
 		level, locked := q.LockedLevel(now, d.token)
 		if !locked {
 			continue
@@ -74,20 +77,33 @@ type Choice struct {
 	Now   time.Time
 	For   *queue.Delivery
 
-	chosen *delivery
+	chosen delivery
+	from   *Deliveries // that chosen is in; nil for none
+	at     int         // where
+	looked int         // deliveries that were looked at
 }
+
+// mostLooked is how many deliveries are looked at for one message: a consumer decides how many
+// it keeps, and how often it declines. Of one that has more, those are looked at that it got
+// last.
+const mostLooked = 1 << 12
+
+// Exhausted reports that there are deliveries which were not looked at.
+func (c *Choice) Exhausted() bool { return c.looked >= mostLooked }
 
 // Consider compares the deliveries of a consumer with the choice so far. It reports
 // whether one of them is the choice now.
 func (c *Choice) Consider(o *Deliveries, take *queue.TakeOptions) (better bool) {
-	if len(o.ds) == 0 || c.For.Level <= o.lowest || !accepts(take, c.For.Level) {
+	if len(o.ds) == 0 || c.For.Level <= o.lowest || !accepts(take, c.For.Level) || c.Exhausted() {
 		return false
 	}
-	o.prune(c.Queue, c.Now)
-	for i := range slices.Backward(o.ds) {
-		d := &o.ds[i]
-		if !d.recalled && d.level < c.For.Level && (c.chosen == nil || d.level < c.chosen.level) && c.Queue.Precedes(c.Now, c.For.Seq, d.token) {
-			c.chosen, better = d, true
+	n := min(len(o.ds), mostLooked-c.looked)
+	c.looked += n
+	from := len(o.ds) - n
+	o.prune(c.Queue, c.Now, from)
+	for i, d := range slices.Backward(o.ds[from:]) {
+		if d.level < c.For.Level && (c.from == nil || d.level < c.chosen.level) && c.Queue.Precedes(c.Now, c.For.Seq, d.token) {
+			c.chosen, c.from, c.at, better = d, o, from+i, true
 		}
 	}
 	return better
@@ -96,10 +112,10 @@ func (c *Choice) Consider(o *Deliveries, take *queue.TakeOptions) (better bool) 
 // Recall returns the choice, which is not chosen again. It returns false if there is
 // none.
 func (c *Choice) Recall() (queue.Token, bool) {
-	if c.chosen == nil {
+	if c.from == nil {
 		return queue.Token{}, false
 	}
-	c.chosen.recalled = true
+	c.from.ds = slices.Delete(c.from.ds, c.at, c.at+1)
 	return c.chosen.token, true
 }
 

@@ -6,6 +6,9 @@
 // is ready and no consumer has credit, one of them is recalled: that of the lowest
 // level, and of equals the one delivered last, which is the least likely to be started.
 //
+// Up to some thousand deliveries are looked at for one message, however many there are and
+// however often consumers decline.
+//
 // It computes only: package queueserver asks the consumer and delivers the message.
 //
 // # Invariants

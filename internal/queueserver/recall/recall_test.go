@@ -118,3 +118,46 @@ func TestRequests(t *testing.T) {
 		t.Error("the request for a message that is not ready is still there")
 	}
 }
+
+// A consumer decides how many messages it keeps, and how often it declines: each time few of
+// them are looked at, the last ones first, and then those before them.
+func TestFewDeliveriesAreLookedAt(t *testing.T) {
+	const rounds, more = 300, 200
+	const many = mostLooked + more
+	q := &locks{levels: make(map[queue.Token]queue.Level)}
+	var a, b Deliveries
+	tokens := append(q.deliver(&b, many, 1, 1), q.deliver(&a, 0, make([]queue.Level, many)...)...)
+	for i := range rounds {
+		q.looked = 0
+		c := Choice{Queue: q, For: &queue.Delivery{Level: 5}}
+		c.Consider(&a, &queue.TakeOptions{})
+		if c.Exhausted() != (i <= more) {
+			t.Fatalf("recall %d: exhausted is %v", i, c.Exhausted())
+		}
+		c.Consider(&b, &queue.TakeOptions{})
+		if got, ok := c.Recall(); !ok || got != tokens[len(tokens)-1-i] || q.looked > mostLooked {
+			t.Fatalf("recall %d: %v, %v; %d deliveries were looked at", i, got, ok, q.looked)
+		}
+	}
+}
+
+// Nor do requests that wait for an answer make each further one, or its answer, longer.
+func TestManyRequests(t *testing.T) {
+	const many = 10_000
+	var r Requests[int]
+	asked := 0
+	for i := range many {
+		n := queue.SeqNo(i)
+		r.Set(n, Request[int]{Token: queue.Token{Seq: n}}, func(queue.SeqNo) bool { asked++; return true })
+	}
+	r.Set(0, Request[int]{Token: queue.Token{Seq: many}}, func(queue.SeqNo) bool { return true }) // the first is not asked for any more
+	if r.Decline(0, []queue.Token{{Seq: 0}}) {
+		t.Error("a request that was replaced is declined")
+	}
+	if asked > 10*many || len(r.byToken) != many || len(r.bySeq) != many {
+		t.Errorf("%d looks for %d requests; %d by message, %d by token", asked, many, len(r.bySeq), len(r.byToken))
+	}
+	if !r.Decline(0, []queue.Token{{Seq: 1}, {Seq: many}}) || r.Get(0) != nil || r.Get(1) != nil || len(r.byToken) != many-2 {
+		t.Errorf("two are declined, and %d are left", len(r.byToken))
+	}
+}
