@@ -46,7 +46,10 @@ func (c *Conn) attachDynamicNode(l *endpoint.Link) error {
 	var id [16]byte
 	rand.Read(id[:]) // never fails, says its documentation
 	name := wire.DynamicPrefix + hex.EncodeToString(id[:])
-	t := &dynamicNode{name: name, replies: replies{c: c, link: l, node: name}}
+	if !c.mem.Take(replyLinkCost) {
+		return ErrNoMemory
+	}
+	t := &dynamicNode{name: name, replies: replies{c: c, link: l, node: name, cost: replyLinkCost}}
 	t.replies.left = t.left
 	c.Attached(l, t)
 	c.svc.nodes.add(t)

@@ -49,7 +49,10 @@ func (c *Conn) attachManagement(l *endpoint.Link) error {
 		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: limits.Request})
 		return nil
 	}
-	c.Attached(l, &replies{c: c, link: l, node: path, entity: id})
+	if !c.mem.Take(replyLinkCost) {
+		return ErrNoMemory
+	}
+	c.Attached(l, &replies{c: c, link: l, node: path, entity: id, cost: replyLinkCost})
 	l.Accept(endpoint.Accept{})
 	return nil
 }

@@ -19,6 +19,9 @@ const (
 	requestWindow = 100
 	// bulkyReply is how many bytes a reply has that waits until the peer reads.
 	bulkyReply = 64 << 10
+	// replyLinkCost is what a link for replies takes beside a link: the names by which it is
+	// found.
+	replyLinkCost = 1 << 10
 	// partingCost is what a reply takes beside its bytes while it waits.
 	partingCost = 256
 )
@@ -45,6 +48,7 @@ type replies struct {
 	done    func()
 	left    func(charge int64) // gives a charge back; nil for one of the connection's own
 	tokens  bool               // of $cbs
+	cost    int64              // that it is charged with
 	// leaving has what runs if replies never leave that the transport has not taken
 	// yet, by their number.
 	leaving map[uint64]func()
@@ -320,6 +324,7 @@ func (to *replies) Detached() {
 		p.isLost()
 	}
 	to.backlog = nil
+	to.c.mem.Release(to.cost)
 	if to.done != nil {
 		to.done()
 	}

@@ -15,7 +15,7 @@ import (
 const (
 	connectionCost = 24 << 10 // goroutines, tables, the first read buffer
 	sessionCost    = 1 << 10
-	linkCost       = 1 << 10
+	linkCost       = 2 << 10
 	symbolCost     = 16  // of an attach
 	unsettledCost  = 96  // a delivery that we sent
 	waitingCost    = 256 // a delivery that waits for a window
