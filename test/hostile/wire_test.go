@@ -29,6 +29,8 @@ var wireScenes = []attack{
 	{"24.31_batches_of_empty_messages", batchesOfEmptyMessages},
 	{"24.30_batches_for_temporary_nodes", pinnedByTemporaryNode},
 	{"24.33_refused_edits", refusedEdits},
+	{"24.40_tokens_in_large_requests", tokensInLargeRequests},
+	{"24.41_many_links", manyLinksForReplies},
 	{"24.34_flow_storms", flowStorms},
 	{"24.34_drain_storms", drainStorms},
 }

@@ -6,11 +6,13 @@ package hostile
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/message"
@@ -158,4 +160,74 @@ func refusedEdits(s *scene) {
 		}
 	})
 	s.Logf("%d requests", asked.Load())
+}
+
+// tokensInLargeRequests puts many tokens, for the publishers of a hub, each in a request of
+// 56 KB.
+func tokensInLargeRequests(s *scene) {
+	const waiting = 40
+	each := scale(1500, 10_000)
+	token := codec.String(access.SignToken(sendKey, "stream", time.Now().Add(time.Hour)))
+	padding := []message.Pair{{Name: "a", Value: codec.Binary(make([]byte, 28<<10))}, {Name: "b", Value: codec.Binary(make([]byte, 28<<10))}}
+	before, _ := s.resident()
+	var put atomic.Int64
+	together(2, 2, func(i int) {
+		d, err := s.peer(sendKey).talk("$cbs", 0)
+		if err == nil {
+			err = d.credit(d.at, math.MaxInt32)
+		}
+		for n := 0; n < each+waiting && err == nil; n++ {
+			if n < each {
+				name := codec.String(fmt.Sprintf("stream/publishers/%d-%d", i, n))
+				err = d.within(patience).transfer(d.to, 0, request("put-token", token, append(padding,
+					message.Pair{Name: "type", Value: codec.String("servicebus.windows.net:sastoken")}, message.Pair{Name: "name", Value: name})...))
+			}
+			if n >= waiting && err == nil {
+				_, err = d.within(patience).receive()
+				put.Add(1)
+			}
+		}
+		if err != nil {
+			s.Errorf("peer %d: %v", i, err)
+		}
+	})
+	now, peak := s.resident()
+	s.Logf("%d tokens; %d MiB resident, at most %d MiB", put.Load(), now>>20, peak>>20)
+	if grown := peak - before; grown > 100<<20 {
+		s.Errorf("%d tokens took %d MiB", put.Load(), grown>>20)
+	}
+}
+
+// manyLinksForReplies attaches thousands of links, each of which takes three kilobytes.
+func manyLinksForReplies(s *scene) {
+	const sessions, links, least = 8, 1000, 2500
+	charged := func() float64 {
+		n, err := s.metric(s.ctx, `triagemq_memory_used_bytes{part="authenticated"}`)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return n
+	}
+	p, before := s.peer(listenKey), charged()
+	for session := range uint16(sessions) {
+		var burst []byte
+		if session > 0 {
+			burst = encode(frame.TypeAMQP, session, &frame.Begin{IncomingWindow: 1, OutgoingWindow: 1, HandleMax: math.MaxUint32}, nil)
+		}
+		for h := range uint32(links) {
+			a := receiveFrom(h, "noise/$management")
+			a.Target.Address = fmt.Sprint(session, h)
+			burst = append(burst, encode(frame.TypeAMQP, session, a, nil)...)
+		}
+		err := p.within(patience).write(burst)
+		for n := 0; n < links && err == nil; n++ {
+			_, err = p.await(frame.CodeAttach)
+		}
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	if each := (charged() - before) / (sessions * links); each < least {
+		s.Errorf("a link is charged with %.0f bytes", each)
+	}
 }
