@@ -137,7 +137,7 @@ func (r *Receiver) Drain() {
 // tokens; done gets nil if every token was valid, else an error or nil for each. Without a
 // done the settlement has no acknowledgement and may be delayed.
 func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []error)) {
-	r.n.Settle(r.part, tokens, o, done)
+	r.n.SettleAs(r.id, r.part, tokens, o, done)
 }
 
 // DeclineRecall answers a Recall of the sink: these messages have been started and are not

@@ -46,8 +46,8 @@ type consumer struct {
 	next *uint64
 	// again says that another drain was asked for after that.
 	again bool
-	// leaving says that its Detach waits for settlements that are parked, and
-	// waits for how many.
+	// leaving says that its Detach waits for its settlements that are parked, and
+	// waits how many there are.
 	leaving bool
 	waits   int
 
@@ -232,7 +232,7 @@ func (s *Shard) Detach(id ConsumerID) error {
 		if c.leaving {
 			return
 		}
-		if c.waits = s.holdBack(c); c.waits > 0 {
+		if c.waits > 0 {
 			c.leaving, c.limit = true, 0
 			c.draining, c.again, c.next = false, false, nil
 			s.withdraw(c)

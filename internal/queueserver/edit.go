@@ -34,8 +34,9 @@ type editing struct {
 	read  []*fetch // bodies of the tokens from next on, as far as they had to be read
 	left  int      // of them that are not read yet
 	over  bool     // it was answered: its queue was dropped
-	// holds are the consumers whose Detach waits for it.
-	holds []*consumer
+	kept  bool     // it is among those that are parked at its queue
+	// by is the consumer whose Detach waits for it; nil if none does.
+	by *consumer
 }
 
 // advance settles as many messages as it has the bodies of.
@@ -48,6 +49,7 @@ func (e *editing) advance(s *Shard) {
 			return
 		}
 		t := o.Tokens[e.next]
+		worked += settleWork // also if it is refused
 		if !o.edits() {
 			if e.next%few == 0 && !o.hasSpace(s, few) {
 				o.refuseFrom(e.next, ErrDiskFull)
@@ -55,7 +57,7 @@ func (e *editing) advance(s *Shard) {
 				break
 			}
 			o.settle(s, hq, e.next, t)
-			worked, size = worked+settleWork, size+journal.RecordSize(0)
+			size += journal.RecordSize(0)
 			e.commitFew(s)
 			continue
 		}
@@ -118,7 +120,7 @@ func (e *editing) commitFew(s *Shard) {
 // pause has the settlement go on in a later step, when the size bytes that this one
 // wrote are durable.
 func (e *editing) pause(s *Shard, size int) {
-	e.keep()
+	e.keep(s)
 	s.tx.Later(s.inSteps(func(s *Shard) (bool, error) {
 		if !e.over {
 			e.advance(s)
@@ -127,10 +129,25 @@ func (e *editing) pause(s *Shard, size int) {
 	}, nil), size)
 }
 
-// keep adds the settlement to those that are parked at its queue.
-func (e *editing) keep() {
-	if !slices.Contains(e.queue.parked, e) {
-		e.queue.parked = append(e.queue.parked, e)
+// complete settles all the rest in this step, because there are no more.
+func (e *editing) complete(s *Shard) {
+	for !e.o.edits() && e.next < len(e.o.Tokens) && !s.tx.Stuck() {
+		e.advance(s)
+	}
+}
+
+// keep adds the settlement to those that are parked at its queue. The Detach of a consumer
+// in a session waits for it: it would fail if the session were released first. Other locks
+// outlive their consumer.
+func (e *editing) keep(s *Shard) {
+	if e.kept {
+		return
+	}
+	e.kept = true
+	e.queue.parked = append(e.queue.parked, e)
+	if c := s.consumers[e.o.Consumer]; c != nil && !c.leaving && c.queue == e.queue && c.take.Session != (queue.SessionLock{}) {
+		e.by = c
+		c.waits++
 	}
 }
 
@@ -155,7 +172,7 @@ const (
 	editBytes = 1 << 20
 	// changeWork is how many bytes are written in the time that a change of a few bytes takes.
 	changeWork = 64
-	// settleWork is that of a settlement without properties: a thousand are one step.
+	// settleWork is what settling, or refusing, one message counts beside: a thousand are one step.
 	settleWork = 1 << 10
 )
 
@@ -193,7 +210,7 @@ func (e *editing) body(s *Shard, t queue.Token) (*message.Message, error) {
 func (e *editing) park(s *Shard) {
 	e.read = e.read[:0]
 	size := 0
-	for _, t := range e.o.Tokens[e.next:] {
+	for _, t := range e.o.Tokens[e.next:min(len(e.o.Tokens), e.next+editBytes/settleWork)] {
 		if len(e.read) == engine.FetchCount || size >= engine.FetchBytes {
 			break
 		}
@@ -208,7 +225,7 @@ func (e *editing) park(s *Shard) {
 		s.tx.Fetch(f)
 	}
 	e.left = len(e.read)
-	e.keep()
+	e.keep(s)
 }
 
 // fetched implements fetchTaker.
@@ -218,31 +235,15 @@ func (e *editing) fetched(s *Shard, _ *fetch) {
 	}
 }
 
-// release detaches the consumers whose Detach waits for the settlement.
+// release detaches its consumer if that waits for nothing else.
 func (e *editing) release(s *Shard) {
+	if !e.kept {
+		return
+	}
 	e.queue.parked = slices.DeleteFunc(e.queue.parked, func(p *editing) bool { return p == e })
-	for _, c := range e.holds {
-		if c.waits--; c.waits == 0 {
+	if c := e.by; c != nil {
+		if c.waits--; c.waits == 0 && c.leaving {
 			s.detach(c)
 		}
 	}
-	e.holds = nil
-}
-
-// holdBack has the Detach of a consumer wait for the settlements that are parked
-// and concern its session: they would fail if the session were released first. It returns how many there are. Other locks outlive their consumer.
-func (s *Shard) holdBack(c *consumer) (n int) {
-	if c.take.Session == (queue.SessionLock{}) {
-		return 0
-	}
-	for _, e := range c.queue.parked {
-		if slices.ContainsFunc(e.o.Tokens[e.next:], func(t queue.Token) bool {
-			d, ok := c.queue.q.Lookup(t.Seq)
-			return ok && d.InSession && d.Session == c.take.Session.ID
-		}) {
-			e.holds = append(e.holds, c)
-			n++
-		}
-	}
-	return n
 }

@@ -29,6 +29,9 @@ type Settle struct {
 	SubQueue    SubQueue
 	Tokens      []queue.Token
 	Disposition Disposition
+	// Consumer is which consumer settles what it got; zero is none. If it is detached
+	// afterwards, its session is released when the settlement is done.
+	Consumer ConsumerID
 	// Reason and Description are written into a rejected message.
 	Reason, Description string
 	// Properties are merged into a message that is not completed.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,9 +188,13 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 }
 
 // dismiss ends all consumers. Deliveries that their sinks have not got are returned.
+// Settlements that need no bodies are done first: nobody may wait for their answer.
 func (s *Shard) dismiss(err error) {
 	for _, e := range s.sorted() {
 		for _, hq := range e.parts {
+			for _, p := range slices.Clone(hq.parked) {
+				p.complete(s)
+			}
 			for _, c := range hq.consumers {
 				s.withdraw(c)
 			}

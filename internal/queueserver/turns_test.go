@@ -3,6 +3,8 @@
 package queueserver
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -62,6 +64,101 @@ func TestOperationsOnManyMessagesTakeTurns(t *testing.T) {
 			if answers != many {
 				t.Errorf("%d of %d operations are answered", answers, many)
 			}
+		})
+	}
+}
+
+// A consumer that leaves its session does not wait for what others settle, and to find that out
+// nobody looks at all of their messages.
+func TestDetachIsNotAboutWhatOthersSettle(t *testing.T) {
+	const settlements, each, leaving = 100, 10_000, 300
+	r := newRig(t, Options{})
+	cfg := minute
+	cfg.Sessions = true
+	id := r.define("sessions", cfg)
+	for i := range leaving {
+		name := fmt.Sprint(i)
+		if err := r.s.Send(&Send{Bodies: []*message.Message{text("x")},
+			Copies: []Copy{{ID: id, Arrival: queue.Arrival{Session: name, InSession: true}}}, Done: func([]queue.SeqNo, error) {}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle()
+	var takers []*taker
+	for i := range leaving {
+		k, name := &taker{r: r}, fmt.Sprint(i)
+		r.accept(k, Attachment{ID: id}, &name, nil)
+		takers = append(takers, k)
+	}
+	r.settle()
+	tokens := make([]queue.Token, each)
+	for i := range tokens {
+		tokens[i] = queue.Token{Seq: queue.SeqNo(i + 1), Nonce: 1}
+	}
+	for range settlements {
+		if err := r.s.Settle(&Settle{ID: id, Tokens: tokens, Disposition: Release, Done: func([]error) {}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range takers {
+		k.c.Detach()
+	}
+	r.step()
+	hq, _ := r.s.hostedQueue(id, Main)
+	if len(hq.parked) == 0 || len(hq.consumers) > 0 {
+		t.Errorf("%d settlements are parked, %d consumers have not left", len(hq.parked), len(hq.consumers))
+	}
+}
+
+// What is settled without an answer is settled before the shard stops, and before a consumer
+// leaves its session, however many messages it is.
+func TestSettlementsOfManyMessagesAreDoneBeforeTheEnd(t *testing.T) {
+	const many = 5 * atOnce
+	for name, end := range map[string]func(r *rig, k *taker){
+		"the consumer leaves": func(r *rig, k *taker) {
+			k.c.Detach()
+			r.settle()
+		},
+		"the shard stops": func(r *rig, _ *taker) {
+			log, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- r.wal.Run(log) }() // ends with stop, and is waited for
+			if err := r.s.manual().Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.s.manual().Stop(ErrStopped)
+			stop()
+			<-done
+			r.crash(0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Options{})
+			const long = 100 * 365 * 24 * time.Hour // a stop looks at the clock of the system
+			id := r.define("sessions", queue.Config{LockFor: long, Sessions: true})
+			for i := range many {
+				if r.sendToSession(id, "s"); i%atOnce == 0 {
+					r.settle()
+				}
+			}
+			r.settle()
+			k, session := &taker{r: r}, "s"
+			r.accept(k, Attachment{ID: id}, &session, nil)
+			r.settle()
+			k.c.SetDeliveryLimit(many)
+			r.settle()
+			x := &Settle{ID: id, Consumer: k.c.id, Disposition: Complete}
+			for _, d := range k.got {
+				x.Tokens = append(x.Tokens, d.Token)
+			}
+			if err := r.s.Settle(x); err != nil {
+				t.Fatal(err)
+			}
+			end(r, k)
+			if n := r.counts(id); len(x.Tokens) != many || n != 0 {
+				t.Errorf("%d of %d messages are settled, %d are there", len(x.Tokens), many, n)
+			}
+			r.check()
 		})
 	}
 }

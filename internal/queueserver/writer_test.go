@@ -96,7 +96,7 @@ func (k *taker) settleWith(v Disposition, set []message.Change) {
 	for _, d := range k.got {
 		tokens = append(tokens, d.Token)
 	}
-	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, SubQueue: k.c.queue.part, Tokens: tokens, Disposition: v,
+	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, SubQueue: k.c.queue.part, Consumer: k.c.id, Tokens: tokens, Disposition: v,
 		Properties: set, Done: func([]error) {}}); err != nil {
 		k.r.t.Fatalf("settle: %v", err)
 	}

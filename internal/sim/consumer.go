@@ -93,7 +93,7 @@ func (c *consumer) Deliver(ds []queueserver.Delivery) {
 			c.h.recalls.outstanding[key] = c
 		}
 		if d.Token != (queue.Token{}) {
-			c.h.stale = append(c.h.stale, token{c.place, d.Token})
+			c.h.stale = append(c.h.stale, token{c.place, d.Token, c.consumer})
 		}
 	}
 }

@@ -212,7 +212,7 @@ func (x *managing) take() error {
 	x.model.moved(m.key)
 	m.deferred = m.state == queue.Deferred
 	m.state, m.nonce, m.until = queue.Locked, d.Token.Nonce, x.h.now.Add(x.model.cfg.LockFor)
-	x.h.stale = append(x.h.stale, token{x.place, d.Token})
+	x.h.stale = append(x.h.stale, token{x.place, d.Token, 0})
 	return nil
 }
 

@@ -49,7 +49,7 @@ func (c *consumer) Recall(tokens []queue.Token) {
 			h.w.failf("%v: message %d was recalled twice", c.place, t.Seq)
 		}
 		h.recalls.asked[key] = true
-		h.recalls.open = append(h.recalls.open, asked{c, token{c.place, t}})
+		h.recalls.open = append(h.recalls.open, asked{c, token{c.place, t, c.consumer}})
 		if q.blurred(h.now) || q.paced() && !h.ticked {
 			h.askedFor(c.place, q.messages) // any of them
 			continue

@@ -269,7 +269,7 @@ func (h *shardSim) settle() {
 	if !ok {
 		return
 	}
-	x := &queueserver.Settle{ID: t.id, SubQueue: t.part, Tokens: []queue.Token{t.Token}, Reason: "because", Description: "at length"}
+	x := &queueserver.Settle{ID: t.id, SubQueue: t.part, Consumer: t.consumer, Tokens: []queue.Token{t.Token}, Reason: "because", Description: "at length"}
 	for range w.rng.IntN(4) {
 		if more, _ := h.anyToken(); more.place == t.place {
 			x.Tokens = append(x.Tokens, more.Token)

@@ -72,6 +72,7 @@ func (p place) queue() queueserver.QueueID {
 type token struct {
 	place
 	queue.Token
+	consumer queueserver.ConsumerID // that got it; zero is none
 }
 
 func newShardSim(w *world, n journal.Shard) *shardSim {

@@ -34,6 +34,12 @@ type Outcome struct {
 // tokens; done gets nil if every token was valid, else an error or nil for each. Without a
 // done the settlement has no acknowledgement and may be delayed.
 func (n *Entity) Settle(part queueserver.SubQueue, tokens []queue.Token, o Outcome, done func([]error)) {
+	n.SettleAs(0, part, tokens, o, done)
+}
+
+// SettleAs is Settle by the consumer that got the messages. If it is detached afterwards, its
+// session is released when they are settled.
+func (n *Entity) SettleAs(by queueserver.ConsumerID, part queueserver.SubQueue, tokens []queue.Token, o Outcome, done func([]error)) {
 	refuse := func(err error) {
 		if done == nil {
 			return // there is no acknowledgement: the locks expire
@@ -56,7 +62,7 @@ func (n *Entity) Settle(part queueserver.SubQueue, tokens []queue.Token, o Outco
 	})
 	op := &x.Settle
 	*op = queueserver.Settle{
-		ID: n.ID, SubQueue: part, Tokens: append(x.one[:0], tokens...), Disposition: o.Disposition,
+		ID: n.ID, SubQueue: part, Consumer: by, Tokens: append(x.one[:0], tokens...), Disposition: o.Disposition,
 		Reason: o.Reason, Description: o.Description, Properties: o.Properties,
 	}
 	if done != nil {
