@@ -118,7 +118,7 @@ var pkgRules = map[string]pkgRule{
 		never: []string{"net", "os"},
 	},
 	"broker/jobs/reclassify": {
-		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "queue", "policy"},
+		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "queue", "policy", "entity"},
 		never: []string{"net", "os"},
 	},
 	"broker/jobs/redrive": {

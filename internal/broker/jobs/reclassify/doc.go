@@ -3,9 +3,10 @@
 // Package reclassify applies a changed policy to the stored messages of a queue, and
 // previews what a policy would change.
 //
-// Reclassifier (reclassify.go) is a job. It examines the queues that were added, one
-// after the other, in chunks. A dry run (dryrun.go) examines the same messages and
-// changes nothing.
+// Reclassifier (reclassify.go) is a job. The queues that were added have their turns, by
+// owner: each is examined for a slice of time (pass.go). So who has a short queue does not
+// wait for the conditions of others, and their millions of messages. A dry run (dryrun.go)
+// examines the same messages and changes nothing.
 //
 // # Invariants
 //

@@ -11,7 +11,6 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Transition is how many messages would change from one class and level to another.
@@ -49,17 +48,22 @@ func Preview(ctx context.Context, n *catalog.Entity, p *policy.Policy) (DryRun, 
 	r := DryRun{Entity: n.Path, Changes: policy.Diff(old, p)}
 	r.Warnings, r.Consequences = def.Advice(p)
 	counts := make(map[[2]ClassLevel]int64)
-	_, err := walk(ctx, n, 0, func(ctx context.Context, ds []queueserver.Delivery) error {
+	for from, more := queue.SeqNo(0), true; more; {
+		found, err := chunk(ctx, n, from)
+		if err != nil {
+			return r, err
+		}
+		ds := found.Messages
 		for i := range ds {
 			if err := catalog.Charge(ctx, int64(ds[i].Body.Size)); err != nil {
-				return err
+				return r, err
 			}
 			j, err := evaluate(next, &ds[i])
 			switch {
 			case ctx.Err() != nil:
-				return context.Cause(ctx)
+				return r, context.Cause(ctx)
 			case errors.Is(err, catalog.ErrStopping):
-				return err
+				return r, err
 			case errors.Is(err, catalog.ErrMessageNotFound):
 				continue
 			case err != nil:
@@ -75,10 +79,10 @@ func Preview(ctx context.Context, n *catalog.Entity, p *policy.Policy) (DryRun, 
 				{p.ClassName(uint8(j.next.Class)), j.next.Level},
 			}]++
 		}
-		return nil
-	})
+		from, more = found.Next, found.Next != 0
+	}
 	r.Transitions = transitions(counts)
-	return r, err
+	return r, nil
 }
 
 func transitions(counts map[[2]ClassLevel]int64) []Transition {

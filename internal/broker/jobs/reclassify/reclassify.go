@@ -13,6 +13,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
@@ -20,31 +21,40 @@ import (
 // Chunk is how many messages are examined between other operations.
 const Chunk = 500
 
-// diskFullPause is how long a reclassification waits for space on the disk.
-const diskFullPause = 5 * time.Second
+const (
+	// diskFullPause is how long a reclassification waits for space on the disk.
+	diskFullPause = 5 * time.Second
+	// sliceTime is how long one queue is worked on before others have their turn. The
+	// conditions of a policy may take milliseconds for each of millions of messages.
+	sliceTime = 100 * time.Millisecond
+)
 
 // Catalog is what the job needs of the catalog of entities.
 type Catalog interface {
 	MarkClassified(ctx context.Context, n *catalog.Entity, by *catalog.Classifier) error
 }
 
-// Reclassifier classifies the stored messages of queues whose policy has changed, one
-// queue after the other. The work left is durable: a definition has the revision by which
-// its messages were classified.
+// Reclassifier classifies the stored messages of queues whose policy has changed: those
+// of different owners in turns, and those of one owner in turns. The owner of subscriptions
+// is their topic. The work left is durable: a definition has the revision by which its
+// messages were classified.
 type Reclassifier struct {
 	catalog Catalog
 	log     *slog.Logger
 	job     *jobs.Handle
 
 	mu      sync.Mutex
-	waiting []*catalog.Entity                // guarded by mu; in the order they were added
+	passes  map[*catalog.Entity]*pass        // guarded by mu
+	owners  []string                         // guarded by mu; that have passes, in the order of their turns
+	lines   map[string][]*pass               // guarded by mu; of each owner, in the order of their turns
 	callers map[*catalog.Entity][]chan error // guarded by mu; that wait for the end
 	over    bool                             // guarded by mu; Finish was called
 }
 
 // New returns a reclassifier without queues; runner runs it.
 func New(c Catalog, runner *jobs.Runner, log *slog.Logger) *Reclassifier {
-	r := &Reclassifier{catalog: c, log: log, callers: make(map[*catalog.Entity][]chan error)}
+	r := &Reclassifier{catalog: c, log: log, passes: make(map[*catalog.Entity]*pass), lines: make(map[string][]*pass),
+		callers: make(map[*catalog.Entity][]chan error)}
 	r.job = runner.Add(r)
 	return r
 }
@@ -52,9 +62,23 @@ func New(c Catalog, runner *jobs.Runner, log *slog.Logger) *Reclassifier {
 // Add queues a queue for reclassification.
 func (r *Reclassifier) Add(n *catalog.Entity) {
 	r.mu.Lock()
-	r.waiting = append(r.waiting, n)
+	if p := r.passes[n]; p != nil {
+		p.added = true
+	} else {
+		r.join(&pass{n: n})
+	}
 	r.mu.Unlock()
 	r.job.Wake()
+}
+
+// join adds a pass to the line of its owner; mu is held.
+func (r *Reclassifier) join(p *pass) {
+	owner := entity.Owner(p.n.Path)
+	if len(r.lines[owner]) == 0 {
+		r.owners = append(r.owners, owner)
+	}
+	r.lines[owner] = append(r.lines[owner], p)
+	r.passes[p.n] = p
 }
 
 // Wait returns when the stored messages of a queue are classified by its policy, or with
@@ -77,47 +101,102 @@ func (r *Reclassifier) Wait(ctx context.Context, n *catalog.Entity) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
+		r.forget(n, done)
 		return context.Cause(ctx)
+	}
+}
+
+// forget removes a caller that waits no more.
+func (r *Reclassifier) forget(n *catalog.Entity, done chan error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.callers[n] = slices.DeleteFunc(r.callers[n], func(c chan error) bool { return c == done })
+	if len(r.callers[n]) == 0 {
+		delete(r.callers, n)
 	}
 }
 
 // Name implements jobs.Job.
 func (r *Reclassifier) Name() string { return "reclassify" }
 
-// Run implements jobs.Job: it classifies the messages of one queue.
+// Run implements jobs.Job: it takes a slice of the work on one queue.
 func (r *Reclassifier) Run(ctx context.Context) (jobs.Next, error) {
-	n := r.next()
-	if n == nil {
-		return jobs.Next{}, nil
+	now := time.Now()
+	p, next := r.next(now)
+	if p == nil {
+		return next, nil
 	}
-	err := r.reclassify(ctx, n)
-	if errors.Is(err, queueserver.ErrSuperseded) {
-		return jobs.Again(), nil // a newer policy is queued, with its callers
+	done, err := p.slice(ctx, r.catalog, now.Add(sliceTime))
+	switch {
+	case errors.Is(err, queueserver.ErrSuperseded):
+		r.leave(p) // a newer policy was added, or is about to be, with its callers
+		return jobs.Again(), nil
+	case errors.Is(err, queueserver.ErrDiskFull): // it goes on there
+		r.postpone(p, time.Now().Add(diskFullPause))
+		return jobs.Again(), nil
+	case err == nil && !done:
+		return jobs.Again(), nil
+	case err == nil:
+		p.report(ctx, r.log)
 	}
-	if errors.Is(err, queueserver.ErrDiskFull) { // it begins again, and finds less to change
-		r.mu.Lock()
-		r.waiting = append(r.waiting, n)
-		r.mu.Unlock()
-		return jobs.After(diskFullPause), nil
-	}
-	r.answer(n, err)
+	r.leave(p)
+	r.answer(p.n, err)
 	if err == nil || ctx.Err() != nil || errors.Is(err, catalog.ErrNotFound) {
 		return jobs.Again(), nil
 	}
 	r.log.LogAttrs(ctx, slog.LevelError, "messages not classified by the new policy",
-		slog.String("entity", n.Path), slog.Any("err", err))
+		slog.String("entity", p.n.Path), slog.Any("err", err))
 	return jobs.Again(), err
 }
 
-func (r *Reclassifier) next() *catalog.Entity {
+// next returns the pass whose turn it is, which goes to the end of its line, and its owner
+// behind the others. Without any it returns when there is one.
+func (r *Reclassifier) next(now time.Time) (*pass, jobs.Next) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) == 0 {
-		return nil
+	var soonest time.Time
+	for i, owner := range r.owners {
+		line := r.lines[owner]
+		for j, p := range line {
+			if p.after.After(now) {
+				if soonest.IsZero() || p.after.Before(soonest) {
+					soonest = p.after
+				}
+				continue
+			}
+			p.added = false
+			r.lines[owner] = append(slices.Delete(line, j, j+1), p)
+			r.owners = append(slices.Delete(r.owners, i, i+1), owner)
+			return p, jobs.Again()
+		}
 	}
-	n := r.waiting[0]
-	r.waiting = r.waiting[1:]
-	return n
+	if soonest.IsZero() {
+		return nil, jobs.Next{}
+	}
+	return nil, jobs.After(soonest.Sub(now))
+}
+
+// postpone has a pass wait until a time.
+func (r *Reclassifier) postpone(p *pass, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.after = until
+}
+
+// leave ends a pass. If its queue was added meanwhile, there is another one.
+func (r *Reclassifier) leave(p *pass) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owner := entity.Owner(p.n.Path)
+	delete(r.passes, p.n)
+	r.lines[owner] = slices.DeleteFunc(r.lines[owner], func(o *pass) bool { return o == p })
+	if len(r.lines[owner]) == 0 {
+		delete(r.lines, owner)
+		r.owners = slices.DeleteFunc(r.owners, func(o string) bool { return o == owner })
+	}
+	if p.added {
+		r.join(&pass{n: p.n})
+	}
 }
 
 // Finish implements jobs.Finisher: it answers all callers; the next process finds the work
@@ -150,42 +229,6 @@ func (r *Reclassifier) answer(n *catalog.Entity, err error) {
 	}
 }
 
-// reclassify applies the policy of a queue to all its messages.
-func (r *Reclassifier) reclassify(ctx context.Context, n *catalog.Entity) error {
-	def := n.Definition()
-	if def.Classified == def.PolicyRevision {
-		return nil
-	}
-	// Senders that loaded the old policy may still send messages. The shard has the last
-	// sequence number of them: what arrived since a pass began is examined in another one.
-	s := sorter{n: n, classifier: def.Classifier}
-	for mark, again := queue.SeqNo(0), true; again; {
-		s.renumbered = false
-		next, err := walk(ctx, n, mark, s.sort)
-		if err != nil {
-			return err
-		}
-		if s.renumbered {
-			mark = next
-			continue
-		}
-		end, err := queueserver.Do(ctx, n.Shard, queueserver.EndReclassify{ID: n.ID, Revision: def.PolicyRevision, Examined: next})
-		if err != nil {
-			return err
-		}
-		mark, again = next, end.Again
-	}
-	if s.unread > 0 {
-		r.log.LogAttrs(ctx, slog.LevelError, "messages that cannot be read keep their level and are in no class",
-			slog.String("entity", n.Path), slog.Int("count", s.unread), slog.Any("err", s.err))
-	}
-	if s.keyless > 0 {
-		r.log.LogAttrs(ctx, slog.LevelWarn, "messages are in turn without a fair key: there is no memory for more (limits.storedMemory)",
-			slog.String("entity", n.Path), slog.Int("count", s.keyless))
-	}
-	return r.catalog.MarkClassified(ctx, n, def.Classifier)
-}
-
 // classifiedMessage is a message and the class that a policy gives it.
 type classifiedMessage struct {
 	was  queue.Delivery
@@ -196,30 +239,13 @@ func (j classifiedMessage) changes() bool {
 	return j.was.Level != j.next.Level || j.was.Class != j.next.Class || j.was.Key != j.next.Key
 }
 
-// walk calls fn with every message from a sequence number on, in all states, by chunks. It
-// returns the number of the first that arrived after it had begun.
-func walk(ctx context.Context, n *catalog.Entity, from queue.SeqNo, fn func(context.Context, []queueserver.Delivery) error) (mark queue.SeqNo, err error) {
-	for first := true; ; first = false {
-		found, err := queueserver.Do(ctx, n.Shard, queueserver.Peek{Queue: n.QueueID(queueserver.Main), From: from, Max: Chunk, Chunk: true})
-		if err != nil {
-			return mark, err
-		}
-		if first {
-			mark = found.Last + 1
-		}
-		for i := range found.Messages {
-			found.Messages[i].Unload() // else they keep what the cache has dropped
-		}
-		if len(found.Messages) > 0 {
-			if err := fn(ctx, found.Messages); err != nil {
-				return mark, err
-			}
-		}
-		if found.Next == 0 {
-			return mark, nil
-		}
-		from = found.Next
+// chunk returns some of the messages from a sequence number on, in all states.
+func chunk(ctx context.Context, n *catalog.Entity, from queue.SeqNo) (queueserver.Peeked, error) {
+	found, err := queueserver.Do(ctx, n.Shard, queueserver.Peek{Queue: n.QueueID(queueserver.Main), From: from, Max: Chunk, Chunk: true})
+	for i := range found.Messages {
+		found.Messages[i].Unload() // else they keep what the cache has dropped
 	}
+	return found, err
 }
 
 // evaluate classifies a stored message by a policy. It keeps nothing of its body: a chunk
@@ -246,44 +272,50 @@ type sorter struct {
 	renumbered bool
 }
 
-// sort classifies a chunk. Messages are read outside of the shard; one that was removed or
-// changed meanwhile is skipped. One that cannot be read must not delay the others: it
-// keeps its level and loses its class, which is a number of the old policy.
-func (s *sorter) sort(ctx context.Context, ds []queueserver.Delivery) error {
-	var js []classifiedMessage
+// sort classifies the messages of a chunk until a time, at least one, and returns how many.
+// Messages are read outside of the shard; one that was removed or changed meanwhile is skipped.
+// One that cannot be read must not delay the others: it keeps its level and loses its class,
+// which is a number of the old policy.
+func (s *sorter) sort(ctx context.Context, ds []queueserver.Delivery, until time.Time) (n int, err error) {
+	o := queueserver.Reclassify{ID: s.n.ID, Revision: s.classifier.Policy.Revision}
 	scheduled := make(map[queue.SeqNo]bool)
+	var unread []error
 	for i := range ds {
-		scheduled[ds[i].Seq] = ds[i].State == queue.Scheduled
-		j, err := evaluate(s.classifier, &ds[i])
+		if i > 0 && !time.Now().Before(until) {
+			break
+		}
+		n = i + 1
+		d := &ds[i]
+		scheduled[d.Seq] = d.State == queue.Scheduled
+		j, err := evaluate(s.classifier, d)
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return n, context.Cause(ctx)
 		case errors.Is(err, catalog.ErrStopping):
-			return err
+			return n, err
 		case err != nil:
 			if errors.Is(err, catalog.ErrMessageNotFound) {
-				s.renumbered = s.renumbered || ds[i].State == queue.Scheduled
+				s.renumbered = s.renumbered || d.State == queue.Scheduled
 			} else {
-				if s.unread++; s.unread == 1 {
-					s.err = fmt.Errorf("read message %d: %w", ds[i].Seq, err)
-				}
+				unread = append(unread, fmt.Errorf("read message %d: %w", d.Seq, err))
 			}
-			was := ds[i].Delivery
-			j = classifiedMessage{was, queue.Classification{Level: was.Level, Key: was.Key}}
+			j = classifiedMessage{d.Delivery, queue.Classification{Level: d.Level, Key: d.Key}}
 		}
 		if j.changes() {
-			js = append(js, j)
+			o.Changes = append(o.Changes, queueserver.Reclassified{Seq: j.was.Seq, To: j.next})
 		}
 	}
-	if len(js) == 0 {
-		return nil
+	if len(o.Changes) > 0 {
+		done, err := queueserver.Do(ctx, s.n.Shard, o)
+		if err != nil {
+			return n, err
+		}
+		s.keyless += done.Keyless
+		s.renumbered = s.renumbered || slices.ContainsFunc(done.Missing, func(seq queue.SeqNo) bool { return scheduled[seq] })
 	}
-	o := queueserver.Reclassify{ID: s.n.ID, Revision: s.classifier.Policy.Revision}
-	for _, j := range js {
-		o.Changes = append(o.Changes, queueserver.Reclassified{Seq: j.was.Seq, To: j.next})
+	if s.unread == 0 && len(unread) > 0 {
+		s.err = unread[0]
 	}
-	done, err := queueserver.Do(ctx, s.n.Shard, o)
-	s.keyless += done.Keyless
-	s.renumbered = s.renumbered || slices.ContainsFunc(done.Missing, func(seq queue.SeqNo) bool { return scheduled[seq] })
-	return err
+	s.unread += len(unread)
+	return n, nil
 }

@@ -268,3 +268,77 @@ func TestWaitAfterTheEndOfTheJobs(t *testing.T) {
 		}
 	})
 }
+
+// A queue whose messages take long does not hold up that of another owner, and is done after it.
+func TestQueuesHaveTheirTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many, each = 200, 10 * time.Millisecond
+		r := start(t)
+		for range many {
+			r.send(r.n.Definition(), text("m"))
+		}
+		if _, err := r.CreateQueue(t.Context(), entity.Queue{Name: "other"}); err != nil {
+			t.Fatal(err)
+		}
+		var slow func()
+		slow = func() {
+			time.Sleep(each)
+			r.reading = slow
+		}
+		r.reading = slow
+		r.policy(2)
+		if _, err := r.ReplacePolicy(t.Context(), "other", []byte(`{"classes": [{"name": "all", "level": 2}]}`)); err != nil {
+			t.Fatal(err)
+		}
+		done, began := make(chan error, 1), time.Now()
+		go func() { done <- r.r.Wait(t.Context(), r.Entity("other")) }()
+		synctest.Wait()
+		for over := false; !over; {
+			if _, err := r.r.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			select {
+			case err := <-done:
+				if over = true; err != nil {
+					t.Error(err)
+				}
+			default:
+			}
+		}
+		if took := time.Since(began); took > 2*sliceTime {
+			t.Errorf("an empty queue waited for %v of others", took)
+		}
+		r.run()
+		var want []queue.Level
+		for range 100 {
+			want = append(want, 2)
+		}
+		r.wantLevels(want...)
+		if n := len(r.r.passes) + len(r.r.owners) + len(r.r.lines); n != 0 {
+			t.Errorf("%d queues are kept in line", n)
+		}
+	})
+}
+
+// A caller that has gone is forgotten, and a queue is in line once, however often its policy is
+// replaced.
+func TestCallersThatLeaveAreForgotten(t *testing.T) {
+	r := start(t)
+	for level := range 100 {
+		r.policy(1 + level)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := errors.New("gone")
+		cancel(gone)
+		if err := r.r.Wait(ctx, r.n); !errors.Is(err, gone) {
+			t.Fatal(err)
+		}
+	}
+	if len(r.r.callers) != 0 || len(r.r.passes) != 1 {
+		t.Errorf("%d queues have callers that have gone, %d are in line", len(r.r.callers), len(r.r.passes))
+	}
+	r.run()
+	if def := r.n.Definition(); def.Classified != def.PolicyRevision {
+		t.Error("not classified")
+	}
+}
