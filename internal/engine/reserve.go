@@ -31,9 +31,10 @@ import (
 //	a snapshot   begins if it can be finished without D (its cost is promised to it, and
 //	             others leave that alone), and is given up if that changes.
 //	a failed delivery, a dead letter, a deferral, a lock that ends, a definition, another
-//	             class, the state of a session: takes of what is above D, which snapshots
-//	             free again. Each asks before it writes: when only D is left, the engine
-//	             is short, and these are refused or wait.
+//	             class, the state of a session, the return of what was received and
+//	             deleted: takes of what is above D, which snapshots free again. Each asks
+//	             before it writes: when only D is left, the engine is short, and these are
+//	             refused or wait.
 //
 // When everything is settled a snapshot is a few hundred bytes, and frees the whole log.
 // All of the reserve are blocks that are allocated, before a send is admitted: another

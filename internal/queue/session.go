@@ -138,9 +138,13 @@ func (q *Queue) SessionState(id string) (Ref, bool) {
 	return s.State, s.State != Ref{}
 }
 
-// SetSessionState sets the state of a session, or clears it with the zero Ref.
+// SetSessionState sets the state of a session, or clears it with the zero Ref. To clear the
+// state of a session without one does nothing.
 func (q *Queue) SetSessionState(now time.Time, id string, state Ref, out *Effects) {
 	at := q.core.At(now)
+	if _, has := q.SessionState(id); !has && state == (Ref{}) {
+		return
+	}
 	q.core.Sessions.SetState(id, state, at, &out.Effects)
 	out.Begin(record.KindState)
 	record.WriteState(&out.Effects, id, state, at)

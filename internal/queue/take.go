@@ -11,13 +11,13 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
-// maxExpired is how many expired messages a Take removes before it leaves the others to
+// MaxExpired is how many expired messages a Take removes before it leaves the others to
 // Tick.
-const maxExpired = 64
+const MaxExpired = 64
 
 // Take delivers the best ready message that w accepts, locked unless w is
 // ReceiveAndDelete. In a session queue it is the first of w.Session. It stops after
-// maxExpired messages that have expired; Tick, which is due then, removes the others.
+// MaxExpired messages that have expired; Tick, which is due then, removes the others.
 func (q *Queue) Take(now time.Time, w TakeOptions, out *Effects) (Delivery, bool) {
 	return q.take(now, w, nil, out)
 }
@@ -35,12 +35,15 @@ func (q *Queue) take(now time.Time, w TakeOptions, inHand func(Ref) bool, out *E
 	if q.core.Config.ReceivePaused {
 		return Delivery{}, false
 	}
-	for range maxExpired {
+	for range MaxExpired {
 		k, e, ok := q.best(at, w)
 		if !ok {
 			return Delivery{}, false
 		}
 		if e.Expiry() <= at {
+			if w.NoDeadLetters && q.DeadLettersExpired() {
+				return Delivery{}, false
+			}
 			q.expire(k.Seq, e, out)
 			continue
 		}
@@ -182,9 +185,14 @@ func (q *Queue) nonce() uint64 {
 	return uint64(q.epoch)<<32 | uint64(q.nonces)
 }
 
+// DeadLettersExpired reports whether messages that expire become dead letters.
+func (q *Queue) DeadLettersExpired() bool {
+	return q.core.Config.DeadLetterExpired && !q.core.Config.DeadLetterQueue
+}
+
 // expire removes a ready or deferred message that has expired.
 func (q *Queue) expire(seq SeqNo, e *entries.Entry, out *Effects) {
-	if q.core.Config.DeadLetterExpired && !q.core.Config.DeadLetterQueue {
+	if q.DeadLettersExpired() {
 		out.DeadLettered = append(out.DeadLettered, DeadLetter{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
 			Description: "The message expired and was dead lettered."})
 	} else {

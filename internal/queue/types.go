@@ -190,6 +190,7 @@ type TakeOptions struct {
 	MaxLevel         Level // zero is no limit, unless HasMaxLevel
 	HasMaxLevel      bool  // MaxLevel is a limit even if it is zero
 	ReceiveAndDelete bool  // the message is removed when it is taken
+	NoDeadLetters    bool  // Take ends at a message that has expired and becomes a dead letter
 }
 
 // SessionLock proves that its holder has locked a session. The zero value is none.

@@ -85,6 +85,7 @@ type hostedQueue struct {
 	// recallFrom is which consumer is considered first, if there is not time for all.
 	recallFrom int
 
+	stranded int // messages of it on Shard.stranded
 	// parked are settlements that wait for bodies.
 	parked []*editing
 	// fence is what has to be durable before the queue delivers anything: the return

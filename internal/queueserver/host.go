@@ -180,7 +180,7 @@ func (h *host) BeginStep() {
 	}
 	s.dispatchLeft = s.opts.DispatchStep
 	s.memoryFree = s.memory.Available()
-	if len(s.stranded) > 0 && !s.tx.Full() {
+	if len(s.stranded) > 0 && s.tx.HasSpace(perFailure) {
 		s.retryStranded()
 	}
 }

@@ -95,7 +95,7 @@ func (o SetSessionState) begin(*Shard, *struct{}) work {
 			return queue.ErrSessionLockLost
 		case !o.Clear && !q.StateFits(o.Lock.ID, len(o.State)):
 			return queue.ErrFull
-		case !o.Clear && !s.tx.HasSpace(len(raw)+len(o.Lock.ID)+perFailure):
+		case !o.Clear && !s.tx.HasSpace(len(raw)+2*(len(o.Lock.ID)+perFailure)): // and to clear it
 			return ErrDiskFull
 		case !o.Clear && !s.claimState(q, o.Lock.ID):
 			return ErrMemory

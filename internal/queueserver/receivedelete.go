@@ -34,11 +34,14 @@ func (s *Shard) dispatchAndDelete(c *consumer) bool {
 	if len(c.fetching) >= fetchWindow || c.fetchSize >= fetchWindowBytes {
 		return false // it goes on when those are read
 	}
+	if c.queue.stranded > 0 {
+		return false // it goes on when those have returned
+	}
 	cached := s.isCached
 	if len(c.fetching) > 0 || c.queue.part != Main {
 		cached = notCached // the order must stay; a dead letter may have a reason to be read
 	}
-	qd, ok := c.queue.q.TakeOrLock(s.tx.Now(), c.take, cached, s.out(c.queue))
+	qd, ok := c.queue.q.TakeOrLock(s.tx.Now(), s.takeOf(c), cached, s.out(c.queue))
 	if !ok {
 		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false

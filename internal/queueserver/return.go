@@ -77,8 +77,9 @@ func (c *consumer) takenBack(n uint64) {
 // giveBack is a method of a queue that restores a removed message.
 type giveBack func(*queue.Queue, time.Time, *queue.Delivery, *queue.Effects) error
 
-// stranded is a removed message that cannot return: the journal has freed its block, and
-// the disk has no space for its body.
+// stranded is a removed message that cannot return, because the disk has no space for the
+// record of that; or the journal has freed its block, and there is none for its body. While a
+// queue has some, nobody receives and deletes more of it.
 type stranded struct {
 	d  Delivery
 	by giveBack
@@ -89,8 +90,18 @@ func (s *Shard) retryStranded() {
 	again := s.stranded
 	s.stranded = nil
 	for i := range again {
+		if hq := again[i].d.from; !hq.dropped() {
+			hq.stranded--
+			s.touch(hq)
+		}
 		s.restore(&again[i].d, again[i].by)
 	}
+}
+
+// strand keeps a message that cannot return.
+func (s *Shard) strand(d *Delivery, by giveBack) {
+	d.from.stranded++
+	s.stranded = append(s.stranded, stranded{*d, by})
 }
 
 // setFence has the next deliveries of the queue wait until what the step has done is
@@ -110,10 +121,14 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 	if hq.dropped() {
 		return
 	}
+	if !s.stopping && !s.tx.HasSpace(perFailure+len(d.Session)+len(d.Key)) {
+		s.strand(d, by) // what settling it takes is for others by now
+		return
+	}
 	if !s.tx.Retained(qd.Body) || qd.Reason != (queue.Ref{}) && !s.tx.Retained(qd.Reason) {
 		ref, err := s.tx.StoreOne(d.msg.Bytes()) // with its reason, if it has one
 		if err != nil {
-			s.stranded = append(s.stranded, stranded{*d, by}) // until there is space
+			s.strand(d, by)
 			return
 		}
 		qd.Body, qd.Reason = ref, queue.Ref{}

@@ -133,6 +133,7 @@ type Shard struct {
 	seen             queue.Delivery // passed to observers by reference, so that it costs no allocation
 	cache            *bodies.Cache
 	stranded         []stranded
+	stopping         bool         // there are no more steps: what is left returns now
 	onDamage         func(Damage) // nil is none
 	dispatchLeft     int          // messages that this step may still deliver
 	confirmed        bool         // the first step has begun
@@ -190,6 +191,8 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 // dismiss ends all consumers. Deliveries that their sinks have not got are returned.
 // Settlements that need no bodies are done first: nobody may wait for their answer.
 func (s *Shard) dismiss(err error) {
+	s.stopping = true
+	s.retryStranded()
 	for _, e := range s.sorted() {
 		for _, hq := range e.parts {
 			for _, p := range slices.Clone(hq.parked) {

@@ -31,7 +31,7 @@ func (c *crowded) fillQueue(sessions bool, ttl time.Duration) {
 	for i := 0; !full; i++ {
 		a := queue.Arrival{InSession: sessions, TTL: ttl}
 		if sessions {
-			a.Session = fmt.Sprint("s", i%3)
+			a.Session = fmt.Sprint(strings.Repeat("s", 100), i%3)
 		}
 		if err := c.s.Send(&Send{
 			Bodies: []*message.Message{text(strings.Repeat("x", 40))},
@@ -103,6 +103,32 @@ func TestWhatFreesNothingLeavesSpaceToSettle(t *testing.T) {
 				}
 			}
 		}},
+		{name: "session states that are cleared", sessions: true, ask: func(c *crowded, round int) {
+			for range 3000 {
+				if err := Post(c.s, SetSessionState{Queue: QueueID{Entity: c.id}, Lock: c.lock, Clear: true},
+					func(_ struct{}, err error) { refused(c, err) }); err != nil {
+					c.t.Fatal(err)
+				}
+			}
+		}},
+		{name: "received and deleted, and returned", ask: func(c *crowded, round int) {
+			for range 60 {
+				k := c.attach(c.id, Main, queue.TakeOptions{ReceiveAndDelete: true})
+				if err := k.c.SetDeliveryLimit(1 << 40); err != nil {
+					c.t.Fatal(err)
+				}
+				c.step()
+				c.work()
+				c.step()
+				if err := k.c.Detach(); err != nil {
+					c.t.Fatal(err)
+				}
+				c.step()
+				c.sync()
+				c.step()
+				c.check()
+			}
+		}},
 		{name: "definitions", ask: func(c *crowded, round int) {
 			for i := range 50 {
 				meta := []byte(strings.Repeat(fmt.Sprint(round, i), 3000))
@@ -151,6 +177,14 @@ func TestWhatFreesNothingLeavesSpaceToSettle(t *testing.T) {
 				c.t.Fatal(err)
 			}
 		}},
+		{name: "those that expire before a receiver", ttl: time.Hour, ask: func(c *crowded, round int) {
+			if round == 0 {
+				c.now = c.now.Add(2 * time.Hour)
+			}
+			if err := c.k.c.SetDeliveryLimit(1 << 40); err != nil {
+				c.t.Fatal(err)
+			}
+		}},
 		{name: "locks that end", locked: 1 << 20, ask: func(c *crowded, round int) {
 			c.now = c.now.Add(25 * time.Hour)
 			if err := c.k.c.SetDeliveryLimit(c.k.c.deliveredCount + uint64(c.stored)); err != nil {
@@ -178,7 +212,7 @@ func TestWhatFreesNothingLeavesSpaceToSettle(t *testing.T) {
 			c.fillQueue(tt.sessions, tt.ttl)
 			c.check()
 			if tt.sessions {
-				name := "s1"
+				name := strings.Repeat("s", 100) + "1"
 				c.accept(&taker{r: c.rig}, Attachment{ID: c.id}, &name, func(l queue.SessionLock, _ time.Time, err error) {
 					if err != nil {
 						t.Error(err)
@@ -214,6 +248,9 @@ func TestWhatFreesNothingLeavesSpaceToSettle(t *testing.T) {
 			for range 20 {
 				c.rig.settle()
 				c.check()
+			}
+			if n := len(c.s.stranded); n > 0 || c.s.entities[c.id].parts[Main].stranded > 0 {
+				t.Errorf("%d messages have not returned, and there is space", n)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ package session
 import (
 	"fmt"
 
+	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/order"
 )
@@ -29,11 +30,17 @@ func (ss *Table) Check(x *order.Index) error {
 		}
 		offers[s.levelOf(e.Level)]++
 	}
-	held := int64(0)
+	held, states, ids := int64(0), uint64(0), uint64(0)
 	for _, s := range ss.All {
 		if s != nil {
 			held += heldCost(s.ID, s.State)
 		}
+		if s != nil && s.State != (machine.Ref{}) {
+			states, ids = states+1, ids+uint64(len(s.ID))
+		}
+	}
+	if states != ss.states || ids != ss.ids {
+		return fmt.Errorf("invariant 3: %d states of sessions with %d bytes of ids are counted, found %d with %d", ss.states, ss.ids, states, ids)
 	}
 	if held != ss.held {
 		return fmt.Errorf("invariant 3: states count %d bytes in memory, found %d", ss.held, held)

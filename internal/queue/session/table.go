@@ -39,6 +39,9 @@ type Table struct {
 
 	Bytes int64 // that the states count toward Footprint
 	held  int64 // that the states take in memory
+
+	states uint64 // sessions with a state
+	ids    uint64 // bytes of their ids
 }
 
 // Open returns the number of a session. It adds the session if needed.
@@ -131,6 +134,11 @@ func (ss *Table) SetState(id string, state machine.Ref, changed int64, out *mach
 	}
 	ss.Bytes += StateCost(id, state) - StateCost(id, s.State)
 	ss.held += heldCost(id, state) - heldCost(id, s.State)
+	if before, after := s.State != (machine.Ref{}), state != (machine.Ref{}); after && !before {
+		ss.states, ss.ids = ss.states+1, ss.ids+uint64(len(id))
+	} else if before && !after {
+		ss.states, ss.ids = ss.states-1, ss.ids-uint64(len(id))
+	}
 	s.State, s.Changed = state, changed
 	ss.close(n)
 }
@@ -142,6 +150,9 @@ func StateCost(id string, state machine.Ref) int64 {
 	}
 	return int64(state.Size) + entries.GroupCost(id, "")
 }
+
+// States returns how many sessions have a state, and how long their ids are together.
+func (ss *Table) States() (n, ids uint64) { return ss.states, ss.ids }
 
 // heldCost is what the state of a session takes in memory.
 func heldCost(id string, state machine.Ref) int64 { return StateCost(id, state) - int64(state.Size) }

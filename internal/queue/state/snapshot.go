@@ -250,7 +250,8 @@ func (q *Core) Settling() (records, bytes uint64) {
 	if keys := q.Index.KeyCount(); keys > 1 {
 		records += uint64(keys - 1)
 	}
-	return records, names + arrival*uint64(c.Scheduled)
+	states, ids := q.Sessions.States() // each can be cleared
+	return records + states, names + ids + arrival*uint64(c.Scheduled)
 }
 
 // snapStarted writes which keys were started. A key that is started meanwhile has a
