@@ -286,7 +286,7 @@ func (r *rig) settle() {
 		r.commit()
 	}
 	for range 1000 {
-		if !r.e.snapshot.busy && len(r.e.stepwise.ops) == 0 {
+		if !r.e.snapshot.busy && len(r.e.stepwise.lines) == 0 {
 			break
 		}
 		r.step()

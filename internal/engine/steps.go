@@ -15,22 +15,64 @@ import (
 // a state that is whole, and what it wrote is one group of records, so that a crash
 // in the middle leaves what was done so far.
 //
+// Those about different things take turns, however many there are of each: who has one does
+// not wait for all of another who has thousands.
+//
 // No more than aheadBytes of what the steps wrote may wait for the disk. So the record
 // of a caller who waits is never behind a whole purge.
 
 // stepwise are the operations under way.
 type stepwise struct {
-	ops    []*Steps         // in the order of their turns
+	lines  []*line          // in the order of their turns; none is empty
+	about  map[uint64]*line // by what their operations are about
 	ahead  int              // bytes that steps wrote since all of it was durable
 	behind journal.Position // end of it
 	taken  bool             // one was begun in this step of the engine
 	closed bool             // the engine is about to stop: no more steps
 }
 
+// line are operations about one thing, in the order of their turns.
+type line struct {
+	about uint64
+	ops   []*Steps
+}
+
+// add has an operation wait for its next step, behind the others of its line.
+func (w *stepwise) add(o *Steps) {
+	l := w.about[o.About]
+	if l == nil {
+		l = &line{about: o.About}
+		if w.about == nil {
+			w.about = make(map[uint64]*line)
+		}
+		w.about[o.About] = l
+		w.lines = append(w.lines, l)
+	}
+	l.ops = append(l.ops, o)
+}
+
+// next returns the operation whose turn it is. The rest of its line goes behind the other
+// lines.
+func (w *stepwise) next() *Steps {
+	l := w.lines[0]
+	w.lines[0] = nil
+	w.lines = w.lines[1:]
+	o := l.ops[0]
+	l.ops[0] = nil
+	if l.ops = l.ops[1:]; len(l.ops) == 0 {
+		delete(w.about, l.about)
+	} else {
+		w.lines = append(w.lines, l)
+	}
+	return o
+}
+
 const aheadBytes = 256 << 10
 
 // Steps is a command that is done in steps.
 type Steps struct {
+	// About is what the operation is about: a number that the host chooses.
+	About uint64
 	// Step does a bounded part of the work, and is called again, with the commands
 	// of others in between, until it is done or returns an error.
 	Step func(tx *Tx) (done bool, err error)
@@ -42,9 +84,8 @@ type Steps struct {
 // Apply implements Command: it takes the first step.
 func (o *Steps) Apply(tx *Tx) {
 	if !o.again(tx) {
-		w := &tx.e.stepwise
-		w.ops = append(w.ops, o)
-		w.taken = true
+		tx.e.stepwise.add(o)
+		tx.e.stepwise.taken = true
 	}
 }
 
@@ -79,7 +120,7 @@ func (w *stepwise) due(durable journal.Position) bool {
 	if w.behind <= durable {
 		w.ahead = 0
 	}
-	return len(w.ops) > 0 && w.ahead < aheadBytes && !w.closed
+	return len(w.lines) > 0 && w.ahead < aheadBytes && !w.closed
 }
 
 // nextStep takes one step of one of the operations that are done in steps.
@@ -89,35 +130,34 @@ func (e *Engine) nextStep() {
 		w.taken = false
 		return
 	}
-	o := w.ops[0]
-	n := copy(w.ops, w.ops[1:])
-	w.ops[n] = nil
-	w.ops = w.ops[:n]
-	if !o.again(&e.tx) {
-		w.ops = append(w.ops, o) // behind the others
+	if o := w.next(); !o.again(&e.tx) {
+		w.add(o)
 	}
 }
 
 // refuse ends the operations that a caller waits for.
 func (w *stepwise) refuse(err error) {
-	kept := w.ops[:0]
-	for _, o := range w.ops {
-		if o.Refusable() {
-			o.Fail(err)
-		} else {
-			kept = append(kept, o)
+	lines := w.lines
+	w.lines, w.about = nil, nil
+	for _, l := range lines {
+		for _, o := range l.ops {
+			if o.Refusable() {
+				o.Fail(err)
+			} else {
+				w.add(o)
+			}
 		}
 	}
-	clear(w.ops[len(kept):])
-	w.ops = kept
 }
 
 // stop tells those who wait that there are no more steps.
 func (w *stepwise) stop(err error) {
-	for _, o := range w.ops {
-		o.Fail(err)
+	for _, l := range w.lines {
+		for _, o := range l.ops {
+			o.Fail(err)
+		}
 	}
-	w.ops = nil
+	w.lines, w.about = nil, nil
 }
 
 // dropped are units that were dropped, and whose bodies are not all freed yet.

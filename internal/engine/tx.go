@@ -146,7 +146,7 @@ func (tx *Tx) Later(s *Steps, wrote int) {
 	w := &tx.e.stepwise
 	w.ahead += wrote
 	w.behind = tx.e.tail
-	w.ops = append(w.ops, s)
+	w.add(s)
 }
 
 // Visits is how many items a step of an operation should visit.

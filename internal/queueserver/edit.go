@@ -121,7 +121,7 @@ func (e *editing) commitFew(s *Shard) {
 // wrote are durable.
 func (e *editing) pause(s *Shard, size int) {
 	e.keep(s)
-	s.tx.Later(s.inSteps(func(s *Shard) (bool, error) {
+	s.tx.Later(s.inSteps(e.queue.entity.ID, func(s *Shard) (bool, error) {
 		if !e.over {
 			e.advance(s)
 		}

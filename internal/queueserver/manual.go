@@ -23,7 +23,7 @@ func (m Manual) Inject(fn func() error, done func(error)) error {
 
 // InjectInSteps is Inject for an operation that is done in steps.
 func (m Manual) InjectInSteps(step func() (done bool, err error), done func(error)) error {
-	return m.s.SubmitReserved(m.s.inSteps(func(*Shard) (bool, error) { return step() }, done))
+	return m.s.SubmitReserved(m.s.inSteps(0, func(*Shard) (bool, error) { return step() }, done))
 }
 
 // Now is the time of the step.

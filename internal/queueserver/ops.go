@@ -33,6 +33,31 @@ type Request[R any] interface {
 	begin(s *Shard, r *R) work
 }
 
+// aboutOne is a request that takes several steps, and is about one entity.
+type aboutOne interface{ about() ID }
+
+// aboutOf returns the entity that a request is about; zero if there is no single one.
+func aboutOf(q any) ID {
+	if one, ok := q.(aboutOne); ok {
+		return one.about()
+	}
+	return 0
+}
+
+func (o Peek) about() ID              { return o.Queue.Entity }
+func (o Renew) about() ID             { return o.Queue.Entity }
+func (o CheckSessionLocks) about() ID { return o.Queue.Entity }
+func (o CancelScheduled) about() ID   { return o.Queue.Entity }
+func (o LockDeferred) about() ID      { return o.Queue.Entity }
+func (o LockMessages) about() ID      { return o.Queue.Entity }
+func (o Purge) about() ID             { return o.Queue.Entity }
+func (o Remove) about() ID            { return o.Queue.Entity }
+func (o ListSessions) about() ID      { return o.Queue.Entity }
+func (o Explain) about() ID           { return o.Queue.Entity }
+func (o Inspect) about() ID           { return o.ID }
+func (o Reclassify) about() ID        { return o.ID }
+func (o AwaitOrder) about() ID        { return o.ID }
+
 // work is one step of an operation, on the shard's goroutine. It is called again
 // until it is done or has failed.
 type work func(s *Shard) (done bool, err error)
@@ -68,7 +93,7 @@ func Do[Q Request[R], R any](ctx context.Context, s *Shard, q Q) (R, error) {
 	run := q.begin(s, r)
 	answer := make(chan error, 1)
 	turn := make(chan struct{}, 1) // full while a step runs, and when there are to be no more
-	err := s.SubmitReserved(s.inSteps(func(s *Shard) (bool, error) {
+	err := s.SubmitReserved(s.inSteps(aboutOf(q), func(s *Shard) (bool, error) {
 		select {
 		case turn <- struct{}{}:
 		default:
@@ -110,7 +135,7 @@ func Finish[Q Request[R], R any](s *Shard, q Q) (R, error) {
 // return, on the shard's goroutine.
 func Post[Q Request[R], R any](s *Shard, q Q, done func(R, error)) error {
 	r := new(R)
-	op := s.inSteps(q.begin(s, r), nil)
+	op := s.inSteps(aboutOf(q), q.begin(s, r), nil)
 	if done != nil {
 		op.Done = func(err error) {
 			checkCode(err)

@@ -8,7 +8,7 @@ func (s *Shard) reorder(hq *hostedQueue) {
 		return // it goes on with the new one
 	}
 	hq.reordering = true
-	s.tx.Start(s.inSteps(func(s *Shard) (bool, error) {
+	s.tx.Start(s.inSteps(hq.entity.ID, func(s *Shard) (bool, error) {
 		if s.entities[hq.entity.ID] != hq.entity {
 			return true, nil // dropped meanwhile
 		}

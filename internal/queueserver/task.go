@@ -37,7 +37,8 @@ func (t *task) Fail(err error) {
 	}
 }
 
-// inSteps returns an operation of the shard that is done in steps.
-func (s *Shard) inSteps(step func(*Shard) (done bool, err error), done func(error)) *engine.Steps {
-	return &engine.Steps{Step: func(*engine.Tx) (bool, error) { return step(s) }, Done: done}
+// inSteps returns an operation of the shard that is done in steps. It takes turns with those
+// about other entities; zero is none.
+func (s *Shard) inSteps(about ID, step func(*Shard) (done bool, err error), done func(error)) *engine.Steps {
+	return &engine.Steps{About: uint64(about), Step: func(*engine.Tx) (bool, error) { return step(s) }, Done: done}
 }

@@ -162,3 +162,31 @@ func TestSettlementsOfManyMessagesAreDoneBeforeTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// Who asks for one thing about a queue does not wait for all that others ask about theirs.
+func TestOperationsAboutOtherQueuesTakeTurns(t *testing.T) {
+	const many = 500
+	r := newRig(t, Options{})
+	theirs, mine := r.define("theirs", minute), r.define("mine", minute)
+	tokens := make([]queue.Token, 10*atOnce)
+	for i := range tokens {
+		tokens[i] = queue.Token{Seq: queue.SeqNo(i + 1), Nonce: 1}
+	}
+	for range many {
+		if err := r.s.Settle(&Settle{ID: theirs, Tokens: tokens, Done: func([]error) {}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.step()
+	steps, answered := 0, false
+	if err := r.s.Settle(&Settle{ID: mine, Tokens: tokens, Done: func([]error) { answered = true }}); err != nil {
+		t.Fatal(err)
+	}
+	for ; !answered && steps < 3*many; steps++ {
+		r.step()
+		r.sync()
+	}
+	if steps > 20 {
+		t.Errorf("it was answered after %d steps", steps)
+	}
+}
