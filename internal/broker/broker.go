@@ -5,7 +5,6 @@ package broker
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -41,7 +40,6 @@ type Broker struct {
 	pools        pools.Registry
 	isNew        bool         // no shard ever had an entity
 	listing      *turns.Turns // for lists of sessions
-	evaluating   *turns.Turns // for rules and conditions that are expensive
 	members      *jobs.Handle // of memberReview
 	keeps        atomic.Bool  // some member has asked to be kept
 }
@@ -52,8 +50,7 @@ const maxListing = 2
 // Open returns a broker over recovered shards, and the logs of event hubs, if there are
 // any. Run must be called to forward messages and to delete idle entities.
 func Open(shards []*queueserver.Shard, logs HubLogs, log *slog.Logger) (*Broker, error) {
-	b := &Broker{shards: shards, logs: logs, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests(), listing: turns.New(maxListing, 1),
-		evaluating: turns.New(max(1, runtime.GOMAXPROCS(0)/2), 1)}
+	b := &Broker{shards: shards, logs: logs, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests(), listing: turns.New(maxListing, 1)}
 	var err error
 	if b.Catalog, err = catalog.Open(shards, logs, b.clock, log, (*entityObserver)(b)); err != nil {
 		return nil, err

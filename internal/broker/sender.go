@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
-	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -54,18 +53,7 @@ func (s *Sender) Send(batch []*message.Message, done func(error)) {
 		return
 	}
 	batch = s.b.prepare(s.n, s.options, batch)
-	defer s.b.forProcessor(s.n)()
-	s.b.Catalog.Send(s.n, batch, catalog.SendOptions{Unsynced: s.options.Unsynced}, func(_ []queue.SeqNo, err error) { done(err) })
-}
-
-// forProcessor waits for a processor if sending to an entity takes one for long: half of them stay
-// free for others, however many connections send there. done has to be called when the rules and
-// conditions are evaluated.
-func (b *Broker) forProcessor(n *catalog.Entity) (done func()) {
-	if !n.Expensive() {
-		return func() {}
-	}
-	return b.evaluating.Wait(entity.Owner(n.Path))
+	s.b.Catalog.Send(s.n, batch, catalog.SendOptions{Unsynced: s.options.Unsynced, Waits: true}, func(_ []queue.SeqNo, err error) { done(err) })
 }
 
 // Close ends the sender.
@@ -92,12 +80,10 @@ func (b *Broker) ScheduleThen(ctx context.Context, addr string, batch []*message
 		err  error
 	}
 	got := make(chan answer, 1)
-	fit, evaluated := b.prepare(n, o, batch), b.forProcessor(n)
-	b.Catalog.Send(n, fit, catalog.SendOptions{Unsynced: o.Unsynced}, func(seqs []queue.SeqNo, err error) {
+	b.Catalog.Send(n, b.prepare(n, o, batch), catalog.SendOptions{Unsynced: o.Unsynced, Waits: true}, func(seqs []queue.SeqNo, err error) {
 		over()
 		got <- answer{append([]queue.SeqNo(nil), seqs...), err}
 	})
-	evaluated()
 	select {
 	case a := <-got:
 		return a.seqs, a.err

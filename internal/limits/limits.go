@@ -36,7 +36,7 @@ const (
 	// action stores a separate body. A topic for larger messages may add one such
 	// message.
 	CopyBytes = 16 << 20
-	// BatchSteps is how many steps the rules of a topic may take for one batch, at some
+	// BatchSteps is how many steps rules and the conditions of policies may take for one batch, at some
 	// twelve nanoseconds each. What they take for one message is bounded by itself.
 	BatchSteps = 100_000_000
 )

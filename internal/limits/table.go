@@ -30,7 +30,7 @@ var table = []row{
 	{"Messages in a batch", Batch, Count},
 	{"Copies stored by one operation (batch × matching subscriptions)", Copies, Count},
 	{"Bodies added by rule actions in one operation", CopyBytes, Bytes},
-	{"Steps that rules take for one batch", BatchSteps, Count},
+	{"Steps that rules and conditions take for one batch", BatchSteps, Count},
 
 	{"Lock tokens or sequence numbers in one request", Tokens, Count},
 	{"Properties to modify, reason and description × messages, in one settlement", SettledBytes, Bytes},

@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,8 @@ type Catalog struct {
 	admin *turns.Turns
 	// compiling is for those who compile what clients have sent, before it is charged.
 	compiling *turns.Turns
+	// evaluating is for those whose messages take a processor for long.
+	evaluating *turns.Turns
 
 	mu    sync.RWMutex
 	nodes map[string]*Entity // guarded by mu; by entity.Key of the path
@@ -76,8 +79,8 @@ type Observer interface {
 func Open(shards []*queueserver.Shard, logs Logs, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
 	c := &Catalog{
 		shards: shards, store: shardStore{}, logs: logs, clock: clock, log: log, observer: o,
-		memory: budget.NoLimit(), admin: turns.New(1, 1), compiling: turns.New(1, 1), nodes: make(map[string]*Entity),
-		count: make(map[Kind]int), byID: make(map[nodeID]*Entity), withoutTopic: make(map[string][]*Entity),
+		memory: budget.NoLimit(), admin: turns.New(1, 1), compiling: turns.New(1, 1), evaluating: turns.New(max(1, runtime.GOMAXPROCS(0)/2), 1),
+		nodes: make(map[string]*Entity), count: make(map[Kind]int), byID: make(map[nodeID]*Entity), withoutTopic: make(map[string][]*Entity),
 	}
 	for _, s := range shards {
 		if err := c.recoverShard(s); err != nil {

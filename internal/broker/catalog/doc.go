@@ -23,8 +23,9 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. Changes are made one at a time. Send and
-// Settle never block and take no lock.
+// All methods may be called from any goroutine. Changes are made one at a time. Settle never
+// blocks, nor does Send, unless its caller waits for a processor when rules or conditions are
+// expensive (effort.go). On the goroutine of a shard nothing expensive is evaluated.
 //
 // # Not here
 //

@@ -5,12 +5,17 @@ package catalog
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 const (
 	// muchEffort is how many steps rules or conditions take for a message that is expensive: some
 	// hundred microseconds. Most take less than a hundredth of that.
 	muchEffort = 10_000
+	// muchInBatch is how many steps a batch may take before it counts as expensive, whatever each
+	// of its messages takes: some milliseconds.
+	muchInBatch = 50 * muchEffort
 	// effortKept is how long an expensive message makes those after it count as expensive.
 	effortKept = 10 * time.Second
 )
@@ -32,6 +37,29 @@ func (e *effort) note(steps int) {
 func (e *effort) isMuch() bool {
 	until := e.until.Load()
 	return until != 0 && time.Now().UnixMilli() < until
+}
+
+// evaluation is the turn of a batch for a processor. Once its rules or conditions are expensive, it
+// waits for one: half of the processors stay free for others, however many connections send.
+type evaluation struct {
+	c     *Catalog
+	n     *Entity
+	waits bool   // as SendOptions.Waits says
+	leave func() // nil without a turn
+}
+
+// next is called before each message, with the steps that those before it took.
+func (e *evaluation) next(steps int) {
+	if e.waits && e.leave == nil && (steps >= muchInBatch || e.n.Expensive()) {
+		e.leave = e.c.evaluating.Wait(entity.Owner(e.n.Path))
+	}
+}
+
+// end gives the turn back.
+func (e *evaluation) end() {
+	if e.leave != nil {
+		e.leave()
+	}
 }
 
 // Expensive reports whether sending to an entity takes a processor for long: because of the

@@ -68,7 +68,7 @@ type fanOut struct {
 	most   int64 // bytes that rules may add
 	added  int64 // bytes that rules have added
 	over   bool  // an action exceeded most
-	steps  int   // of evaluating rules
+	steps  int   // of evaluating rules and conditions
 }
 
 // allow reports whether a rule may add a body of about size bytes, and counts it.
@@ -92,7 +92,7 @@ func (f *fanOut) check(copies int) error {
 			What: "bodies that rule actions make of the batch", Got: f.added, Most: f.most, Unit: limits.Bytes}))
 	case f.steps > limits.BatchSteps:
 		return Invalid(fmt.Errorf("%w; send smaller batches",
-			limits.CheckCount("steps that the rules of the topic take for the batch", f.steps, limits.BatchSteps)))
+			limits.CheckCount("steps that rules and conditions take for the batch", f.steps, limits.BatchSteps)))
 	case copies > limits.Copies:
 		return Invalid(fmt.Errorf("%w; send smaller batches",
 			limits.CheckCount("copies for the subscriptions that take the batch", copies, limits.Copies)))

@@ -38,15 +38,21 @@ func NewClassifier(p *policy.Policy) *Classifier {
 }
 
 func (c *Classifier) Classify(m *message.Message) policy.Classification {
+	v, _ := c.classify(m)
+	return v
+}
+
+// classify is Classify, which also returns about how many steps that took.
+func (c *Classifier) classify(m *message.Message) (v policy.Classification, steps int) {
 	if c.plain {
-		return policy.Classification{Level: policy.Level(m)}
+		return policy.Classification{Level: policy.Level(m)}, 0
 	}
 	e := c.spare.Get().(*filter.Envelope)
 	e.Message = m
-	v, steps := c.Policy.ClassifyCounting(e)
+	v, steps = c.Policy.ClassifyCounting(e)
 	c.spare.Put(e)
 	c.effort.note(steps)
-	return v
+	return v, steps
 }
 
 // derivePolicy compiles the policy, unless it is the one there was before.
@@ -69,6 +75,7 @@ func (d *Definition) derivePolicy(before *Definition, parse func([]byte) (*polic
 	d.Classifier = NewClassifier(p)
 	if before != nil {
 		d.Classifier.Unknown = before.Classifier.Unknown
+		d.Classifier.effort.until.Store(before.Classifier.effort.until.Load()) // it may be expensive again
 	}
 	return nil
 }

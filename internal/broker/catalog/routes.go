@@ -192,7 +192,7 @@ type routing struct {
 	origin queue.SeqNo // sequence number of a forwarded message; zero is that in the topic
 	words  [16]uint64  // a bit for each of the first 1,024 subscriptions
 
-	policies int // about how many steps the policies of subscriptions take
+	policies int // about how many steps the expensive policies of subscriptions take
 
 	failures []failure       // at most one for each subscription
 	failed   map[*Entity]int // index in failures; nil without any
@@ -209,9 +209,10 @@ type failure struct {
 // one becomes a dead letter.
 func (w *routing) add(sub *Entity, part queueserver.SubQueue, body int) {
 	def := sub.Definition()
-	a := def.Arrival(w.send.Bodies[body], w.hops)
-	if def.Classifier.effort.isMuch() {
-		w.policies += muchEffort
+	a, steps := def.arrival(w.send.Bodies[body], w.hops)
+	w.out.steps += steps
+	if steps >= muchEffort {
+		w.policies += steps
 	}
 	if part == queueserver.Main && def.Properties.RequiresSession && !a.InSession {
 		w.dead(sub, reasonNoSession, "")

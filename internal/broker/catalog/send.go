@@ -51,7 +51,9 @@ func (c *Catalog) newSend(batch []*message.Message, done func([]queue.SeqNo, err
 }
 
 // answer reports the result to the sender. A batch that was classified by a policy which
-// was replaced meanwhile is sent once more: by now the definitions have the new one.
+// was replaced meanwhile is sent once more: by now the definitions have the new one. It is called on
+// the goroutine of the shard, for which others wait, so that one whose conditions take long is
+// refused: its sender tries again.
 func (p *sendRequest) answer(seqs []queue.SeqNo, err error) {
 	if p.charge > 0 {
 		p.o.Unsynced.Release(p.charge)
@@ -59,9 +61,12 @@ func (p *sendRequest) answer(seqs []queue.SeqNo, err error) {
 	}
 	if errors.Is(err, queueserver.ErrSuperseded) {
 		n, o, done, batch := p.n, p.o, p.done, slices.Clone(p.Bodies[:p.out.source])
-		p.free()
-		p.c.Send(n, batch, o, done)
-		return
+		if o.again = true; p.out.steps <= stepsAgain && !n.Expensive() {
+			p.free()
+			p.c.Send(n, batch, o, done)
+			return
+		}
+		err = ErrBusy
 	}
 	p.done(seqs, Translate(err))
 	p.free()
@@ -73,6 +78,10 @@ func (p *sendRequest) free() {
 	p.n, p.o, p.done, p.body, p.copy = nil, SendOptions{}, nil, [1]*message.Message{}, [1]queueserver.Copy{}
 	p.c.sends.Put(p)
 }
+
+// stepsAgain is how many steps a batch may take that is sent once more on the goroutine of its
+// shard: about a millisecond.
+const stepsAgain = 100_000
 
 // largestMessage fits into a segment of the journal, with space for the properties that
 // the broker writes into a dead letter.
@@ -100,6 +109,10 @@ type SendOptions struct {
 	// bodies that rules made. It is charged whether it has space or not, as the sender
 	// waits for space before the next batch.
 	Unsynced *budget.Account
+	// Waits says that the caller may wait for a processor, if rules or conditions are expensive.
+	Waits bool
+
+	again bool // it is on the goroutine of the shard; see sendRequest.answer
 }
 
 const (
@@ -121,8 +134,8 @@ func (p *sendRequest) takeCharge() {
 	}
 }
 
-// Send stores a batch in a queue, or publishes it to a topic. It never blocks; done is
-// called once, when the batch is durable or rejected.
+// Send stores a batch in a queue, or publishes it to a topic. It blocks only as o.Waits says; done
+// is called once, when the batch is durable or rejected.
 func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done func([]queue.SeqNo, error)) {
 	def := n.Definition()
 	now := c.clock.Now()
@@ -139,35 +152,57 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 	p.n, p.o = n, o
 	p.Settle, p.Moved = o.Settle, o.Settle != (queueserver.Locked{}) || o.Held || o.Hops > 0
 	p.out = fanOut{source: len(batch), most: max(limits.CopyBytes, def.MaxMessage()+limits.Properties)}
-	for i, m := range batch {
-		if n.Kind == KindTopic && (o.Held || !def.keeps(m, now)) {
-			session, _ := m.SessionID()
-			if err := CheckName("session id", session); err != nil {
-				p.answer(nil, err)
-				return
-			}
-			c.route(n, p, i, now, &o)
-			if err := p.out.check(len(p.Copies)); err != nil {
-				p.answer(nil, err)
-				return
-			}
-			continue
-		}
-		a := def.Arrival(m, o.Hops)
-		if err := checkNames(&a); err != nil {
-			p.answer(nil, err)
-			return
-		}
-		a.Origin = o.Origin
-		if o.Held {
-			a.MessageID, a.NotBefore = "", time.Time{}
-		}
-		p.Copies = append(p.Copies, queueserver.Copy{ID: n.ID, Body: i, Arrival: a, Numbered: true, Revision: def.PolicyRevision})
+	if err := p.choose(def, now); err != nil {
+		p.answer(nil, err)
+		return
 	}
 	p.takeCharge()
 	if err := n.Shard.Send(&p.Send); err != nil {
 		p.answer(nil, err)
 	}
+}
+
+// choose finds out where each message of the batch goes.
+func (p *sendRequest) choose(def *Definition, now time.Time) error {
+	turn := evaluation{c: p.c, n: p.n, waits: p.o.Waits && !p.o.again}
+	defer turn.end()
+	for i := range p.out.source {
+		turn.next(p.out.steps)
+		if err := p.chooseOne(def, i, now); err != nil {
+			return err
+		}
+		if err := p.out.check(len(p.Copies)); err != nil {
+			return err
+		}
+		if p.o.again && p.out.steps > stepsAgain {
+			return ErrBusy
+		}
+	}
+	return nil
+}
+
+// chooseOne adds the copies of message i of the batch.
+func (p *sendRequest) chooseOne(def *Definition, i int, now time.Time) error {
+	m := p.Bodies[i]
+	if p.n.Kind == KindTopic && (p.o.Held || !def.keeps(m, now)) {
+		session, _ := m.SessionID()
+		if err := CheckName("session id", session); err != nil {
+			return err
+		}
+		p.c.route(p.n, p, i, now, &p.o)
+		return nil
+	}
+	a, steps := def.arrival(m, p.o.Hops)
+	p.out.steps += steps
+	if err := checkNames(&a); err != nil {
+		return err
+	}
+	a.Origin = p.o.Origin
+	if p.o.Held {
+		a.MessageID, a.NotBefore = "", time.Time{}
+	}
+	p.Copies = append(p.Copies, queueserver.Copy{ID: p.n.ID, Body: i, Arrival: a, Numbered: true, Revision: def.PolicyRevision})
+	return nil
 }
 
 // sendable reports whether the entity accepts messages at present.
@@ -201,7 +236,13 @@ func (d *Definition) keeps(m *message.Message, now time.Time) bool {
 
 // Arrival returns what a queue needs of a message.
 func (d *Definition) Arrival(m *message.Message, hops uint8) queue.Arrival {
-	v := d.Classifier.Classify(m)
+	a, _ := d.arrival(m, hops)
+	return a
+}
+
+// arrival is Arrival, which also returns about how many steps the conditions of the policy took.
+func (d *Definition) arrival(m *message.Message, hops uint8) (queue.Arrival, int) {
+	v, steps := d.Classifier.classify(m)
 	if hops == 0 && d.Classifier.Policy.UnknownPriority(m, v) {
 		d.Classifier.Unknown.Add(1)
 	}
@@ -219,7 +260,7 @@ func (d *Definition) Arrival(m *message.Message, hops uint8) queue.Arrival {
 	if at, ok := m.ScheduledEnqueueTime(); ok {
 		a.NotBefore = at
 	}
-	return a
+	return a, steps
 }
 
 // Lifetime returns the time to live that a message has; zero is that of its queue. A time

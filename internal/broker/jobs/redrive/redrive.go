@@ -282,8 +282,11 @@ func (r *operation) back(c *chosen, m *message.Message, here queueserver.Locked,
 		Moved:  true,
 		Done: func(_ []queue.SeqNo, err error) {
 			if errors.Is(err, queueserver.ErrSuperseded) {
-				r.back(c, m, here, done) // by the new policy
-				return
+				if !r.n.Expensive() { // this is the goroutine of the shard
+					r.back(c, m, here, done) // by the new policy
+					return
+				}
+				err = queueserver.ErrBusy
 			}
 			done(catalog.Translate(err))
 		},
