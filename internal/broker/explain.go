@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -87,10 +88,16 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 	}
 	x := Explanation{Entity: n.Path, Seq: seq, At: found.At.UTC(), Consumers: found.Consumers}
 	x.setPosition(found.Position, def.Classifier.Policy)
-	x.Why = def.Classifier.Why(m, &found.Message.Delivery)
+	x.Why = b.why(n, def.Classifier, m, &found.Message.Delivery)
 	x.setBlocked(found.Position, def)
 	x.estimate(found.Position, found.Rate)
 	return x, nil
+}
+
+// why explains the class of a message, which takes as long as to classify it.
+func (b *Broker) why(n *catalog.Entity, c *catalog.Classifier, m *message.Message, d *queue.Delivery) string {
+	defer b.ForProcessor(n)()
+	return c.Why(m, d)
 }
 
 // setPosition sets the effective level and the messages before it.

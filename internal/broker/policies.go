@@ -33,7 +33,7 @@ func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, e
 		return DryRun{}, err
 	}
 	defer release()
-	return reclassify.Preview(ctx, n, p)
+	return reclassify.Preview(ctx, n, p, func() (done func()) { return b.ForProcessor(n) })
 }
 
 // tryPolicy compiles a policy for a dry run, and charges what it takes until release is

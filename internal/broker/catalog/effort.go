@@ -51,7 +51,7 @@ type evaluation struct {
 // next is called before each message, with the steps that those before it took.
 func (e *evaluation) next(steps int) {
 	if e.waits && e.leave == nil && (steps >= muchInBatch || e.n.Expensive()) {
-		e.leave = e.c.evaluating.Wait(entity.Owner(e.n.Path))
+		e.leave = e.c.ForProcessor(e.n)
 	}
 }
 
@@ -62,11 +62,20 @@ func (e *evaluation) end() {
 	}
 }
 
+// ForProcessor waits for a processor that may evaluate for an entity what is expensive, until done is
+// called.
+func (c *Catalog) ForProcessor(n *Entity) (done func()) {
+	return c.evaluating.Wait(entity.Owner(n.Path))
+}
+
+// Expensive reports whether the conditions of the policy took long for a message lately.
+func (c *Classifier) Expensive() bool { return c.effort.isMuch() }
+
 // Expensive reports whether sending to an entity takes a processor for long: because of the
 // conditions of a policy, or the rules of a topic.
 func (n *Entity) Expensive() bool {
 	if n.Kind == KindTopic {
 		return n.effort.isMuch()
 	}
-	return n.Definition().Classifier.effort.isMuch()
+	return n.Definition().Classifier.Expensive()
 }

@@ -41,12 +41,19 @@ type DryRun struct {
 }
 
 // Preview returns what another policy would change for the messages of a queue or
-// subscription. It changes nothing.
-func Preview(ctx context.Context, n *catalog.Entity, p *policy.Policy) (DryRun, error) {
+// subscription. It changes nothing. Once the policy is expensive, forProcessor is called before each
+// message, and done after it: there may be many dry runs.
+func Preview(ctx context.Context, n *catalog.Entity, p *policy.Policy, forProcessor func() (done func())) (DryRun, error) {
 	def := n.Definition()
 	old, next := def.Classifier.Policy, catalog.NewClassifier(p)
 	r := DryRun{Entity: n.Path, Changes: policy.Diff(old, p)}
 	r.Warnings, r.Consequences = def.Advice(p)
+	begin := func() (end func()) {
+		if next.Expensive() {
+			return forProcessor()
+		}
+		return atOnce()
+	}
 	counts := make(map[[2]ClassLevel]int64)
 	for from, more := queue.SeqNo(0), true; more; {
 		found, err := chunk(ctx, n, from)
@@ -58,7 +65,7 @@ func Preview(ctx context.Context, n *catalog.Entity, p *policy.Policy) (DryRun, 
 			if err := catalog.Charge(ctx, int64(ds[i].Body.Size)); err != nil {
 				return r, err
 			}
-			j, err := evaluate(next, &ds[i])
+			j, err := evaluate(next, &ds[i], begin)
 			switch {
 			case ctx.Err() != nil:
 				return r, context.Cause(ctx)

@@ -248,17 +248,21 @@ func chunk(ctx context.Context, n *catalog.Entity, from queue.SeqNo) (queueserve
 	return found, err
 }
 
-// evaluate classifies a stored message by a policy. It keeps nothing of its body: a chunk
-// is hundreds of messages.
-func evaluate(c *catalog.Classifier, d *queueserver.Delivery) (classifiedMessage, error) {
+// evaluate classifies a stored message by a policy, between begin and end. It keeps nothing of its
+// body: a chunk is hundreds of messages.
+func evaluate(c *catalog.Classifier, d *queueserver.Delivery, begin func() (end func())) (classifiedMessage, error) {
 	defer d.Unload()
 	m, err := d.Message()
 	if err != nil {
 		return classifiedMessage{}, err
 	}
+	defer begin()()
 	v := c.Classify(m)
 	return classifiedMessage{d.Delivery, queue.Classification{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
 }
+
+// atOnce begins an evaluation that waits for nothing.
+func atOnce() (end func()) { return func() {} }
 
 // sorter classifies the messages of a queue by one policy.
 type sorter struct {
@@ -287,7 +291,7 @@ func (s *sorter) sort(ctx context.Context, ds []queueserver.Delivery, until time
 		n = i + 1
 		d := &ds[i]
 		scheduled[d.Seq] = d.State == queue.Scheduled
-		j, err := evaluate(s.classifier, d)
+		j, err := evaluate(s.classifier, d, atOnce)
 		switch {
 		case ctx.Err() != nil:
 			return n, context.Cause(ctx)

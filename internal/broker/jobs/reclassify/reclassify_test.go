@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -340,5 +341,28 @@ func TestCallersThatLeaveAreForgotten(t *testing.T) {
 	r.run()
 	if def := r.n.Definition(); def.Classified != def.PolicyRevision {
 		t.Error("not classified")
+	}
+}
+
+// Dry runs of an expensive policy, of which there may be many, take turns for a processor.
+func TestExpensiveDryRunsWaitForAProcessor(t *testing.T) {
+	r := start(t)
+	for range 3 {
+		d := message.Draft{Application: []message.Pair{{Name: "p", Value: codec.String(strings.Repeat("a", 30_000))}}}
+		r.send(r.n.Definition(), d.Message())
+	}
+	for _, x := range []struct {
+		sql   string
+		turns int // the first message shows that it is expensive
+	}{{"p LIKE '%_a_a_a_a_b_%'", 2}, {"p = 'a'", 0}} {
+		p, err := catalog.ParsePolicy(fmt.Appendf(nil, `{"classes": [{"name": "a", "level": 1, "when": %q}]}`, x.sql))
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, left := 0, 0
+		run, err := Preview(t.Context(), r.n, p, func() func() { taken++; return func() { left++ } })
+		if err != nil || run.Looked != 3 || taken != x.turns || left != taken {
+			t.Errorf("%s: examined %d, %d turns of which %d ended, want %d; %v", x.sql, run.Looked, taken, left, x.turns, err)
+		}
 	}
 }
