@@ -21,18 +21,26 @@ import (
 // Settle settles messages by token alone, on behalf of any receiver. In a session queue it
 // needs the lock of the session too, one of held: a token can be guessed.
 func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, o Outcome, held ...queue.SessionLock) error {
+	return b.SettleThen(ctx, addr, tokens, o, func() {}, held...)
+}
+
+// SettleThen is Settle for a caller that has to know when the settlement is done or refused: then
+// it calls over, once, which may be after it has returned because ctx ended. Until then the
+// shard keeps the tokens and the outcome.
+func (b *Broker) SettleThen(ctx context.Context, addr string, tokens []queue.Token, o Outcome, over func(), held ...queue.SessionLock) error {
 	n, part, err := b.Readable(addr)
+	if err == nil && n.InSessions(part) {
+		_, err = queueserver.Do(ctx, n.Shard, queueserver.CheckSessionLocks{Queue: n.QueueID(part), Tokens: tokens, Sessions: held})
+	}
 	if err != nil {
+		over()
 		return err
 	}
-	if n.InSessions(part) {
-		_, err := queueserver.Do(ctx, n.Shard, queueserver.CheckSessionLocks{Queue: n.QueueID(part), Tokens: tokens, Sessions: held})
-		if err != nil {
-			return err
-		}
-	}
 	answer := make(chan error, 1)
-	n.Settle(part, tokens, o, func(errs []error) { answer <- first(errs) })
+	n.Settle(part, tokens, o, func(errs []error) {
+		over()
+		answer <- first(errs)
+	})
 	select {
 	case err := <-answer:
 		return err

@@ -119,3 +119,28 @@ func TestSetPolicyPutsAnotherOrderInForce(t *testing.T) {
 		t.Errorf("got %q and %q; want the one of the other tenant among them", first, second)
 	}
 }
+
+// The shard keeps a settlement until it is done, and its caller is told then, once, whether it waits
+// or not.
+func TestSettlementSaysWhenItIsOver(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, x := range map[string]struct {
+		ctx    context.Context
+		addr   string
+		tokens int
+	}{
+		"one": {t.Context(), "q", 1}, "many": {t.Context(), "q", 1000}, "nowhere": {t.Context(), "none", 1}, "left": {gone, "q", 1000},
+	} {
+		over := make(chan struct{}, 2)
+		if err := r.SettleThen(x.ctx, x.addr, make([]queue.Token, x.tokens), Outcome{Disposition: Complete}, func() { over <- struct{}{} }); err == nil {
+			t.Errorf("%s: settled what is not locked", name)
+		}
+		<-over
+		if _, err := r.Renew(t.Context(), "q", make([]queue.Token, 1)); err == nil || len(over) > 0 {
+			t.Errorf("%s: it is over twice (%v)", name, err)
+		}
+	}
+}

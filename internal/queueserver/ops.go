@@ -113,6 +113,7 @@ func Do[Q Request[R], R any](ctx context.Context, s *Shard, q Q) (R, error) {
 	case <-ctx.Done():
 	}
 	turn <- struct{}{} // waits for the end of a step at most
+	run = nil          // what the request names leaves memory now, not when it would be its turn
 	return *r, context.Cause(ctx)
 }
 

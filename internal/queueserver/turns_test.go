@@ -4,9 +4,12 @@ package queueserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -189,4 +192,25 @@ func TestOperationsAboutOtherQueuesTakeTurns(t *testing.T) {
 	if steps > 20 {
 		t.Errorf("it was answered after %d steps", steps)
 	}
+}
+
+// A request whose caller has left keeps nothing of what it names until it would be its turn.
+func TestRequestThatIsGivenUpLeavesMemory(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("q", minute)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	seqs := make([]queue.SeqNo, 10_000)
+	named := weak.Make(&seqs[0])
+	if _, err := Do(ctx, r.s, CancelScheduled{Queue: QueueID{Entity: id}, Seqs: seqs}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	seqs = nil
+	for range 3 {
+		runtime.GC()
+	}
+	if named.Value() != nil {
+		t.Error("the mailbox keeps what the request names")
+	}
+	r.settle() // it is dropped
 }

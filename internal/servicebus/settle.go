@@ -108,14 +108,10 @@ func (r *receiver) settled(s *settlement) {
 	}
 }
 
-// changeCost is what a change to a property takes beside its bytes: a name of three and a
-// null of one byte become this much.
-const changeCost = 128
-
 // outcomeCost is what an outcome takes until the broker has written it into the messages.
 // One without properties or reasons takes next to nothing.
 func outcomeCost(o *broker.Outcome, s *frame.State) int64 {
-	n := len(s.Annotations) + changeCost*len(o.Properties)
+	n := len(s.Annotations) + management.ChangeCost*len(o.Properties)
 	if s.Error != nil {
 		n += len(s.Error.Condition) + len(s.Error.Description) + len(s.Error.Info)
 	}

@@ -49,3 +49,42 @@ func TestSessionsOfRequestsAreCharged(t *testing.T) {
 		}
 	}
 }
+
+// What a settlement names stays with the shard until it is done, also when its sender does not wait
+// any more. It is charged apart from the request.
+func TestSettlementsOfRequestsAreCharged(t *testing.T) {
+	b, err := broker.Open(nil, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc := azure.New(b, budget.Unlimited(), slog.New(slog.DiscardHandler), personality{b})
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	c, _, finish := svc.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
+	defer finish()
+	const before = 1 // an account with nothing in it takes anything
+	c.Memory().Charge(before)
+	defer c.Memory().Release(before)
+	op, _ := Operation(names.UpdateDisposition, b, everySessionHeld{})
+	var changes []codec.Value
+	for i := range 1000 {
+		changes = append(changes, codec.String(string(rune('a'+i))), codec.Value{})
+	}
+	// The connection has not logged in, and may hold 64 KiB.
+	for _, x := range []struct {
+		tokens  int
+		changes []codec.Value
+		want    int32
+	}{{1, nil, condition.StatusNotFound}, {2000, nil, condition.StatusForbidden}, {1, changes, condition.StatusForbidden}} {
+		body := codec.Map(codec.String("lock-tokens"), codec.Raw(codec.AppendUUIDArray(nil, make([][16]byte, x.tokens))),
+			codec.String("disposition-status"), codec.String("abandoned"), codec.String("properties-to-modify"), codec.Map(x.changes...))
+		d := message.Draft{Value: &body}
+		if status := c.Try(t.Context(), op, "q", d.Message()); status != x.want {
+			t.Errorf("%d tokens and %d changes: status %d, want %d", x.tokens, len(x.changes)/2, status, x.want)
+		}
+		if used := c.Memory().Used(); used != before {
+			t.Errorf("%d bytes are charged afterwards, %d before", used, before)
+		}
+	}
+}

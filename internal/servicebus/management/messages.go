@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/names"
@@ -63,15 +64,33 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 	}
 	o := broker.Outcome{Disposition: disposition}
 	if reason := k.Text("deadletter-reason"); reason != nil {
-		o.Reason = *reason
+		o.Reason = strings.Clone(*reason) // here and below, not to keep the request
 	}
 	if description := k.Text("deadletter-description"); description != nil {
-		o.Description = *description
+		o.Description = strings.Clone(*description)
 	}
 	changes, _ := k.Body().Lookup("properties-to-modify")
+	encoded := codec.AppendValue(nil, changes)
+	if changes, err = codec.ParseValue(encoded); err != nil {
+		return codec.Value{}, err
+	}
 	o.Properties = Changes(changes)
-	return wire.Done, k.broker.Settle(ctx, k.Entity(), tokens, o, k.held...)
+	charge := int64(settledCost*len(tokens) + ChangeCost*len(o.Properties) + len(encoded) + len(o.Reason) + len(o.Description))
+	if !k.Conn().Memory().TryTake(charge) {
+		return codec.Value{}, azure.ErrNoMemory
+	}
+	release := func() { k.Conn().Memory().Release(charge) }
+	return wire.Done, k.broker.SettleThen(ctx, k.Entity(), tokens, o, release, k.held...)
 }
+
+const (
+	// settledCost is what a message takes that is being settled: its token, which is there twice,
+	// and why it was not.
+	settledCost = 64
+	// ChangeCost is what a change to a property takes beside its bytes: a name of three and a
+	// null of one byte become this much.
+	ChangeCost = 128
+)
 
 func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
 	v, _ := k.Body().Lookup("from-sequence-number")
