@@ -62,6 +62,12 @@ func (g *groupCall) known(n int64) (int, error) {
 	return int(n), nil
 }
 
+// What a request takes while it waits, beside its bytes: it is read when it comes.
+const (
+	partitionCost = 96 // for a partition: its number, and a claim, which is the largest
+	textCost      = 16 // for a text beside its bytes
+)
+
 // somePartitions returns the partition that a request is about, or all for -1.
 func (g *groupCall) somePartitions() ([]int, error) {
 	n, err := g.number(names.GroupPartition, -1)
@@ -71,6 +77,9 @@ func (g *groupCall) somePartitions() ([]int, error) {
 	if n >= 0 {
 		p, err := g.known(n)
 		return []int{p}, err
+	}
+	if !g.Hold(partitionCost * int64(g.partitions)) {
+		return nil, azure.ErrNoMemory
 	}
 	all := make([]int, g.partitions)
 	for i := range all {
@@ -95,8 +104,12 @@ func (g *groupCall) partitionList(empty emptiness) ([]int, error) {
 		at = append(at, p)
 		return err
 	})
-	if err == nil && len(at) == 0 && empty == notEmpty {
+	switch {
+	case err != nil:
+	case len(at) == 0 && empty == notEmpty:
 		err = azure.BadArgument(names.GroupPartitions, "not empty")
+	case !g.Hold(partitionCost * int64(len(at))):
+		err = azure.ErrNoMemory
 	}
 	return at, err
 }
@@ -115,14 +128,20 @@ func (g *groupCall) numbers(name string, n int, lowest int64, to func(i int, n i
 
 // texts reads one short text for each of n partitions.
 func (g *groupCall) texts(name string, n int, to func(i int, s string)) error {
-	return g.each(name, n, func(i int, v codec.Value) error {
+	size := 0
+	err := g.each(name, n, func(i int, v codec.Value) error {
 		text, ok := v.Str()
 		if !ok || !shortText(text) {
 			return azure.BadArgument(name, fmt.Sprintf("an array of texts of at most %d bytes without control characters", limits.Member))
 		}
 		to(i, strings.Clone(text)) // not to keep the request
+		size += len(text) + textCost
 		return nil
 	})
+	if err == nil && !g.Hold(int64(size)) {
+		err = azure.ErrNoMemory
+	}
+	return err
 }
 
 // each calls fn for the elements of an array or list that has n of them; -1 is as many as
