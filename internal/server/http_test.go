@@ -398,7 +398,7 @@ func TestKeysHaveTheirShareOfMemory(t *testing.T) {
 		if !c.enter(p) {
 			t.Fatal("no space for a connection")
 		}
-		c.prove(access.Grant{Rule: rule})
+		c.prove(access.Grant{Rule: rule}, 0)
 		return c
 	}
 	var mine []*charges

@@ -71,6 +71,7 @@ type charges struct {
 	counter budget.Counter // guarded by mu
 	request int64          // of counter, for the request under way; guarded by mu
 	meter   headerMeter    // guarded by mu
+	beside  int64          // of counter, for TLS; zero until the peer is known; guarded by mu
 	left    bool           // guarded by mu
 }
 
@@ -82,19 +83,24 @@ func (c *charges) enter(p *budget.Process) bool {
 	return c.counter.Take(connectionCost)
 }
 
-// prove says whose key the peer has shown.
-func (c *charges) prove(g access.Grant) {
+// prove says whose key the peer has shown. From the first on, what its connection takes beside
+// requests is charged, which is n bytes.
+func (c *charges) prove(g access.Grant, n int64) {
 	c.member.Prove(budget.Owner{Key: g.Holder(), Entity: g.Entity, Manager: g.ManagesNamespace()})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counter.Resized()
+	if c.beside == 0 && !c.left {
+		c.beside = n
+		c.counter.Add(n)
+	}
 }
 
-// used returns what is charged now.
+// used returns what is charged now, but for what prove has charged.
 func (c *charges) used() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.counter.Used()
+	return c.counter.Used() - c.beside
 }
 
 // leave gives everything back. A handler may still be about to end; it is charged

@@ -249,3 +249,52 @@ func TestTransportsAreCharged(t *testing.T) {
 	}
 	eventually(t, "nothing is charged for who has left", none)
 }
+
+// TLS is charged to requests as well, once for a connection, and not a second time when it becomes a
+// WebSocket.
+func TestTLSOfRequestsIsCharged(t *testing.T) {
+	memory := budget.NewProcess(budget.Limits{Process: 64 << 20})
+	var c charges
+	if !c.enter(memory) {
+		t.Fatal("no memory for a connection")
+	}
+	defer c.leave()
+	before := c.used()
+	for range 2 {
+		c.prove(access.Grant{Rule: "key"}, tlsCost)
+	}
+	if got := memory.Usage().Known; got < connectionCost+tlsCost || got >= connectionCost+2*tlsCost {
+		t.Errorf("%d bytes are charged, want %d, and not more than a piece beyond", got, connectionCost+tlsCost)
+	}
+	if got := c.used(); got != before {
+		t.Errorf("a WebSocket would be charged with %d bytes besides, want %d", got, before)
+	}
+}
+
+// A connection by HTTPS takes more than one by HTTP.
+func TestTransportsOfRequestsAreCharged(t *testing.T) {
+	var memory *budget.Process
+	r := run(t, func(c *Config) {
+		c.Handler = func(p Parts) http.Handler {
+			memory = p.Memory
+			return admin.New(admin.Parts{Broker: p.Broker, Callers: p.Authority, Log: slog.New(slog.DiscardHandler)})
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tlsConfig()}}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(r.ctx(), http.MethodGet, "https://"+r.addr+"/api/v1/namespace", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	res.Body.Close()
+	if got := memory.Usage().Known; res.StatusCode != http.StatusOK || got < connectionCost+tlsCost {
+		t.Errorf("%d: %d bytes are charged, want at least %d", res.StatusCode, got, connectionCost+tlsCost)
+	}
+	client.CloseIdleConnections()
+	eventually(t, "nothing is charged for who has left", func() bool { return memory.Usage().Known == 0 })
+}

@@ -71,7 +71,7 @@ func (x *request) known(g access.Grant) error {
 		x.w.Header().Set("Connection", "close")
 		return tooManyConnections()
 	}
-	x.conn.held.prove(g)
+	x.conn.held.prove(g, x.conn.cost())
 	if x.identified {
 		return nil
 	}
