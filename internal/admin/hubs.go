@@ -183,6 +183,9 @@ func (a *api) groupRoutes() []route {
 			handle: func(c *call) (any, error) {
 				hub := c.PathValue("hub")
 				groups := func() (iter.Seq[broker.GroupRuntime], error) {
+					if _, err := c.Broker.Hub(hub); err != nil {
+						return nil, err
+					}
 					rt, err := c.Broker.HubRuntime(c.Context(), hub)
 					return slices.Values(rt.Groups), err
 				}

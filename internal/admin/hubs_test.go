@@ -231,6 +231,7 @@ func TestBadRequestsOfHubs(t *testing.T) {
 		{"GET", "/hubs/h%2FPartitions%2F0/partitions/0", ``, 404, "not_found", ""},
 		{"GET", "/hubs/h%2FConsumerGroups%2F$Default", ``, 404, "not_found", ""},
 		{"GET", "/hubs/none/groups", ``, 404, "not_found", ""},
+		{"GET", "/hubs/q/groups", ``, 404, "not_found", "it is a queue"},
 		{"GET", "/hubs/h/groups/none", ``, 404, "not_found", "none"},
 		{"PUT", "/hubs/none/groups/g", `{}`, 404, "not_found", ""},
 		{"PUT", "/hubs/h/groups/g", `{"name":"other"}`, 400, "bad_request", "path"},
