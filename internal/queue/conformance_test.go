@@ -45,8 +45,21 @@ func TestConformance(t *testing.T) {
 		case n < 8 && len(locked) > 0:
 			i := rnd.IntN(len(locked))
 			token := locked[i]
+			switch rnd.IntN(4) { // whose lock may have ended
+			case 0:
+				_, _ = q.RenewDurably(now, token, &out)
+				return
+			case 1:
+				if q.LockValid(now, token) {
+					_ = q.Save(now, token, body(9), &out)
+				}
+				return
+			}
 			locked = append(locked[:i], locked[i+1:]...)
-			settle := []func(time.Time, Token, *Effects) (Settled, error){q.Complete, q.Abandon, q.Defer}[rnd.IntN(3)]
+			retry := func(now time.Time, t Token, out *Effects) (Settled, error) {
+				return q.Retry(now, t, now.Add(2*time.Second), out)
+			}
+			settle := []func(time.Time, Token, *Effects) (Settled, error){q.Complete, q.Abandon, q.Defer, q.Release, retry}[rnd.IntN(5)]
 			_, _ = settle(now, token, &out) // its lock may have ended
 		case n == 8:
 			q.SetSessionState(now, fmt.Sprint(rnd.IntN(5)), body(5), &out)

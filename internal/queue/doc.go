@@ -13,11 +13,15 @@
 // delivered in sequence order. A free session is ranked by its best message, so an urgent
 // message also advances the messages before it.
 //
-// At most one receiver has a message locked. Its token is valid until the lock ends, and
-// never in another epoch.
+// At most one receiver has a message locked. Its token is valid until the lock ends. A lock
+// is volatile, and its token never valid in another epoch, unless the receiver has asked
+// for a durable one: that survives a restart, with its token and its end.
+//
+// A message that has failed may have to wait until a time. It keeps its place, and nobody
+// gets it before, also after a restart. A session waits for its message.
 //
 // Records replayed into a new queue restore the same messages in the same states, except
-// that none is locked: locks are not logged. The effect of a command is complete when it
+// that volatile locks are gone. The effect of a command is complete when it
 // returns; the owner publishes no answer before the records are durable.
 //
 // # Assumptions
@@ -53,7 +57,7 @@
 // and 4 bytes in the page that maps its sequence number to its slot. Outside of long
 // lists its sequence number is in a list, too, which takes 8 bytes. Names of sessions and
 // fair keys are stored once. Bodies and the texts of reasons are in the journal; a dead
-// letter with a reason costs a Ref in a map.
+// letter with a reason costs a Ref in a map, and so does a message with a saved state.
 //
 // # Cost
 //
@@ -84,16 +88,16 @@
 //
 //  1. Sequence numbers are assigned without gaps and never reused.
 //  2. A locked message has exactly one lock, a scheduled one exactly one schedule item,
-//     and each of these has its message.
+//     one that waits for a retry exactly one time, and each of these has its message.
 //  3. Every count equals what a walk over all messages finds.
 //  4. A name is stored while a message, a lock or a state refers to it, no longer. The
-//     same holds for arrival times that differ from order times, and for the reasons of
-//     dead letters.
+//     same holds for arrival times that differ from order times, for the reasons of
+//     dead letters, and for saved states.
 //  5. Every ready message, and no other, is in exactly these sorted lists: without
 //     sessions, the list of its level (with fair keys: of its level and key); with
 //     sessions, the list of its session and the list of its session and level. A free
 //     session is listed in every level in which it has ready messages, by the oldest of
-//     them; a locked one in none. A session also has the set of its messages that are
+//     them; a locked one, and one that waits for a retry, in none. A session also has the set of its messages that are
 //     not ready. The second index of a change of order has the messages it has reached
 //     in the same way.
 //  6. A level is marked non-empty if and only if its lane has a message to deliver.

@@ -40,7 +40,7 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 		seqs[i] = q.core.Index.Entries.Last + 1
 		q.core.Insert(seqs[i], &it, &out.Effects)
 		if as[i].Reason != (Ref{}) {
-			q.core.SetReason(seqs[i], as[i].Reason, &out.Effects)
+			q.core.Reasons.Put(seqs[i], as[i].Reason, &out.Effects)
 			reasons = true
 		}
 	}
@@ -49,7 +49,7 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 		q.core.LogArrivalTimes(first, q.core.Index.Entries.Last, &out.Effects)
 	}
 	if reasons {
-		q.core.RecordReasons(first, q.core.Index.Entries.Last, &out.Effects)
+		q.core.Log(&q.core.Reasons, first, q.core.Index.Entries.Last, &out.Effects)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ const (
 	BlockedBySession // its session is locked
 	BlockedByCap     // its fair key has reached its concurrency limit
 	BlockedByRate    // its fair key has reached its rate limit
+	BlockedByRetry   // it waits for a retry, or its session waits for that of another message
 )
 
 // Position explains when a message is delivered.
@@ -111,12 +112,16 @@ func (q *Queue) blockReason(e *entries.Entry) (BlockReason, time.Time) {
 		return BlockedBySchedule, entries.Moment(q.core.Schedule.All[e.StateIndex].At)
 	case Deferred:
 		return BlockedByDeferral, time.Time{}
+	case Retrying:
+		return BlockedByRetry, entries.Moment(q.core.Retries.All[e.StateIndex].At)
 	}
 	if q.core.Config.ReceivePaused {
 		return BlockedByPause, time.Time{}
 	}
 	if s := q.core.SessionOf(e); q.core.Config.Sessions && s.Lock != 0 {
 		return BlockedBySession, entries.Moment(q.core.Locks.All[s.Lock].Until)
+	} else if q.core.Config.Sessions && s.Retries() {
+		return BlockedByRetry, time.Time{}
 	}
 	switch atCap, until := q.core.Index.KeyLimit(e); {
 	case atCap:

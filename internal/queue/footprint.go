@@ -21,7 +21,7 @@ func GroupOverhead(session, key string) int64 { return entries.GroupCost(session
 
 // Footprint is how many bytes of Config.MaxBytes are used up.
 func (q *Queue) Footprint() int64 {
-	return q.core.ByState.Bytes + q.Counts().Total()*MessageOverhead + q.core.Index.Groups.Bytes + q.core.Sessions.Bytes
+	return q.core.ByState.Bytes + q.core.Saved.Bytes + q.Counts().Total()*MessageOverhead + q.core.Index.Groups.Bytes + q.core.Sessions.Bytes
 }
 
 // StateFits reports whether a state of size bytes for a session stays below

@@ -14,10 +14,10 @@ func (q *Queue) Memory() int64 {
 	c := &q.core
 	listed := c.Index.Ready - c.Index.Entries.InRuns()
 	if c.Config.Sessions {
-		listed = 2*c.Index.Ready + c.ByState.Locked + c.ByState.Scheduled + c.ByState.Deferred
+		listed = 2*c.Index.Ready + c.ByState.Locked + c.ByState.Scheduled + c.ByState.Deferred + c.ByState.Retrying
 	}
 	return c.Index.Memory() + listed*entries.ListedCost +
-		c.Locks.Memory() + c.Schedule.Memory() + c.Window.Memory() + c.Reasons.Memory() + c.Sessions.Memory()
+		c.Locks.Memory() + c.Schedule.Memory() + c.Retries.Memory() + c.Window.Memory() + c.Reasons.Memory() + c.Saved.Memory() + c.Sessions.Memory()
 }
 
 // Growth returns about how many bytes Memory grows by if as are stored, or somewhat more.

@@ -58,7 +58,7 @@ func (m *model) judge(now time.Time) {
 
 // offered reports whether a ready message, or its session by it, may be delivered.
 func (m *model) offered(x *modelMessage) bool {
-	return m.eligible(x) && (!m.cfg.Sessions || m.ends[x.a.Session].IsZero() && m.oldest(x))
+	return m.eligible(x) && (!m.cfg.Sessions || m.ends[x.a.Session].IsZero() && !m.waits(x.a.Session) && m.oldest(x))
 }
 
 // open returns the levels that have messages which may be delivered.

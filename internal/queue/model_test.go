@@ -20,6 +20,9 @@ type modelMessage struct {
 	failures  uint32
 	token     Token
 	until     time.Time
+	durable   bool      // locked, and a restart does not end that
+	retryAt   time.Time // of one that is Retrying
+	saved     Ref
 	notBefore time.Time
 	ttl       time.Duration
 }
@@ -130,6 +133,11 @@ func (m *model) tick(now time.Time) {
 			m.fail(x)
 		}
 	}
+	for _, x := range m.messages {
+		if x.state == Retrying && !x.retryAt.After(now) {
+			x.state = Ready
+		}
+	}
 	var due []*modelMessage
 	for _, x := range m.messages {
 		if x.state == Scheduled && !x.notBefore.After(now) {
@@ -180,8 +188,26 @@ func (m *model) freeSession(id string, end func(*model, *modelMessage)) {
 	}
 }
 
+// waits reports whether the session of a message waits for a retry.
+func (m *model) waits(session string) bool {
+	return m.cfg.Sessions && slices.ContainsFunc(m.messages, func(y *modelMessage) bool {
+		return y.state == Retrying && y.a.Session == session
+	})
+}
+
+// retry is fail of a message that comes again at a time.
+func (m *model) retry(x *modelMessage, at time.Time, now time.Time) {
+	m.fail(x)
+	if !x.expires.IsZero() && x.expires.Before(at) {
+		at = x.expires
+	}
+	if x.state == Ready && m.find(x.seq) == x && at.After(now) {
+		x.state, x.retryAt = Retrying, at
+	}
+}
+
 func (m *model) rest(x *modelMessage) {
-	x.state = Ready
+	x.state, x.durable = Ready, false
 	if x.deferred {
 		x.state, x.deferred = Deferred, false
 	}
@@ -298,7 +324,7 @@ func (m *model) choices(now time.Time, r levelRange, keep func(*modelMessage) bo
 // that rank them.
 func (m *model) nextSessions(now time.Time, w TakeOptions) []*modelMessage {
 	return m.choices(now, levelRange{w.lowest(), w.highest()}, func(x *modelMessage) bool {
-		return m.ends[x.a.Session].IsZero() && m.oldest(x)
+		return m.ends[x.a.Session].IsZero() && !m.waits(x.a.Session) && m.oldest(x)
 	})
 }
 
@@ -313,6 +339,9 @@ func (m *model) oldest(x *modelMessage) bool {
 // first returns the ready message of a session with the lowest number.
 func (m *model) first(session string) *modelMessage {
 	var first *modelMessage
+	if m.waits(session) {
+		return nil
+	}
 	for _, x := range m.messages {
 		if x.state == Ready && x.a.Session == session && (first == nil || x.seq < first.seq) {
 			first = x
@@ -333,6 +362,8 @@ func (m *model) counts() (c Counts) {
 			c.Deferred++
 		case Scheduled:
 			c.Scheduled++
+		case Retrying:
+			c.Retrying++
 		}
 	}
 	return c

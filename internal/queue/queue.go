@@ -95,9 +95,14 @@ func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
 	if q.core.Reasons.Len() > 0 {
 		d.Reason, _ = q.core.Reasons.Get(seq)
 	}
+	if q.core.Saved.Len() > 0 {
+		d.Saved, _ = q.core.Saved.Get(seq)
+	}
 	switch e.State() {
 	case Scheduled:
 		d.NotBefore = entries.Moment(q.core.Schedule.All[e.StateIndex].At)
+	case Retrying:
+		d.NotBefore = entries.Moment(q.core.Retries.All[e.StateIndex].At)
 	case Locked:
 		d.LockedUntil = entries.Moment(q.lockedUntil(e.StateIndex))
 		d.Deferred = e.Flags&entries.FlagDeferred != 0

@@ -135,11 +135,20 @@ func (p *player) same(other *Queue, how string) {
 	if p.q.StateHash(p.now) != other.StateHash(p.now) {
 		got, want := peekAll(other, p.now, nil), peekAll(p.q, p.now, nil)
 		for i := range min(len(got), len(want)) {
+			got[i].FirstDelivery = want[i].FirstDelivery // a restart forgets it
+			if want[i].State == Ready && got[i].State == Retrying && !got[i].NotBefore.After(p.now) {
+				got[i].State, got[i].NotBefore = Ready, time.Time{} // a restart finds that out by the clock
+			}
 			if got[i] != want[i] && (want[i].State != Locked || got[i].Seq != want[i].Seq) {
 				p.fatalf("%s:\ngot  %+v\nwant %+v", how, got[i], want[i])
 			}
 		}
 		p.fatalf("%s gives another queue: %d messages, want %d", how, len(got), len(want))
+	}
+	for _, x := range p.m.messages {
+		if x.state == Locked && x.durable != other.LockValid(p.now, x.token) {
+			p.fatalf("%s: the token of message %d is valid: %t, want %t", how, x.seq, !x.durable, x.durable)
+		}
 	}
 }
 
@@ -160,6 +169,7 @@ func (p *player) verifyPeek() {
 		w := want[i]
 		if d.Seq != w.seq || d.State != w.state || d.Failures != w.failures || d.Level != w.a.Level ||
 			d.Body != w.a.Body || d.Reason != w.a.Reason || d.Session != w.a.Session || d.Key != w.a.Key || d.Origin != w.a.Origin ||
+			d.Saved != w.saved || w.state == Retrying && !d.NotBefore.Equal(w.retryAt) ||
 			!d.NotBefore.Equal(w.notBefore) && w.state == Scheduled ||
 			w.state != Scheduled && (!d.EnqueuedAt.Equal(w.enqueued) || !w.since.Equal(w.enqueued) && !d.OrderTime.Equal(w.since)) {
 			p.fatalf("peek: got %+v, want %+v", d, *w)
@@ -224,6 +234,9 @@ func (p *player) snapshot() {
 			}
 			if x.a.Reason == r {
 				x.a.Reason = to
+			}
+			if x.saved == r {
+				x.saved = to
 			}
 		}
 		return to, true

@@ -12,8 +12,8 @@ import (
 )
 
 // Return stores a message again that was received and deleted, and did not reach its
-// receiver. d is what Take returned; its Body and Reason are where the owner stores them
-// now. The message gets its old sequence number, order time and position, and its
+// receiver. d is what Take returned; its Body, Reason and Saved are where the owner stores
+// them now. The message gets its old sequence number, order time and position, and its
 // delivery count is unchanged. A sequence number that is in use, or was never assigned,
 // is ErrNotAllowed.
 func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
@@ -32,8 +32,12 @@ func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 		q.core.LogArrivalTimes(d.Seq, d.Seq, &out.Effects)
 	}
 	if d.Reason != (Ref{}) {
-		q.core.SetReason(d.Seq, d.Reason, &out.Effects)
-		q.core.RecordReasons(d.Seq, d.Seq, &out.Effects)
+		q.core.Reasons.Put(d.Seq, d.Reason, &out.Effects)
+		q.core.Log(&q.core.Reasons, d.Seq, d.Seq, &out.Effects)
+	}
+	if d.Saved != (Ref{}) {
+		q.core.Saved.Put(d.Seq, d.Saved, &out.Effects)
+		q.core.Log(&q.core.Saved, d.Seq, d.Seq, &out.Effects)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 		e := q.core.Index.Entries.Get(seq)
 		if released {
 			q.unlock(seq, e)
-			q.requeue(seq, e)
+			q.core.Requeue(seq, e)
 		} else {
 			q.fail(seq, e, out)
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 // Renew extends a lock to now plus the lock duration. Inside a session the lock is the
-// session's, and Renew only returns when that ends.
+// session's, and Renew only returns when that ends. A durable lock stays durable, but a
+// restart does not know that it was extended.
 func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
 	at := q.core.At(now)
 	e, err := q.lockedEntry(t, at)
@@ -23,6 +24,53 @@ func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
 		q.core.Locks.Renew(e.StateIndex, at)
 	}
 	return entries.Moment(q.lockedUntil(e.StateIndex)), nil
+}
+
+// RenewDurably is Renew with a lock that survives a restart: until it ends, its token is
+// valid, and nobody else gets the message. In a session it is Renew: the locks of sessions
+// are not logged.
+func (q *Queue) RenewDurably(now time.Time, t Token, out *Effects) (time.Time, error) {
+	until, err := q.Renew(now, t)
+	if err == nil && !q.core.Config.Sessions {
+		q.makeDurable(q.core.Index.Entries.Get(t.Seq).StateIndex, q.core.At(now), out)
+	}
+	return until, err
+}
+
+// makeDurable makes a lock that begins at at, or was renewed then, one that is logged.
+func (q *Queue) makeDurable(slot uint32, at int64, out *Effects) {
+	q.core.Locks.RenewDurable(slot, at)
+	out.Extend(record.KindLocks)
+	record.WriteLock(&out.Effects, &q.core.Locks.All[slot])
+	out.End()
+}
+
+// LockDurable reports whether a token is that of a durable lock.
+func (q *Queue) LockDurable(now time.Time, t Token) bool {
+	e, err := q.lockedEntry(t, q.core.At(now))
+	return err == nil && q.core.DurableLock(e)
+}
+
+// Save keeps a state beside a locked message, in place of the one that it has; the zero Ref
+// is none. It is delivered with the message from now on, and removed with it.
+func (q *Queue) Save(now time.Time, t Token, saved Ref, out *Effects) error {
+	if _, err := q.lockedEntry(t, q.core.At(now)); err != nil {
+		return err
+	}
+	q.core.Saved.Put(t.Seq, saved, &out.Effects)
+	out.Begin(record.KindSaved)
+	out.Uint(uint64(t.Seq))
+	out.Ref(saved)
+	out.End()
+	return nil
+}
+
+// SavedFits reports whether a state of size bytes beside a message stays below
+// Config.MaxBytes.
+func (q *Queue) SavedFits(seq SeqNo, size int) bool {
+	earlier, _ := q.core.Saved.Get(seq)
+	grown := int64(size) - int64(earlier.Size)
+	return grown <= 0 || q.core.Config.MaxBytes == 0 || q.Footprint()+grown <= q.core.Config.MaxBytes
 }
 
 // Complete removes a message.
@@ -47,28 +95,57 @@ func (q *Queue) Abandon(now time.Time, t Token, out *Effects) (Settled, error) {
 	return q.fail(t.Seq, e, out), nil
 }
 
-// Release requeues a message without a failed delivery.
-func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
+// Retry is Abandon of a message that nobody gets before a time. It keeps its place
+// meanwhile, and a session waits for its message. A deferred message stays deferred.
+func (q *Queue) Retry(now time.Time, t Token, notBefore time.Time, out *Effects) (Settled, error) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
 		return Settled{}, err
 	}
-	s := q.unlock(t.Seq, e)
-	q.requeue(t.Seq, e)
+	s := q.fail(t.Seq, e, out)
+	if at := min(entries.Nanos(notBefore), e.Expiry()); !s.DeadLettered && e.Is(Ready) && at > q.core.At(now) {
+		q.core.UnmarkReady(t.Seq, e, Locked)
+		q.core.SetAside(t.Seq, e)
+		q.core.Wait(t.Seq, e, at)
+		out.Begin(record.KindRetries)
+		out.Uint(uint64(t.Seq))
+		out.Fixed(at)
+		out.End()
+	}
 	return s, nil
+}
+
+// Release requeues a message without a failed delivery.
+func (q *Queue) Release(now time.Time, t Token, out *Effects) (Settled, error) {
+	e, err := q.lockedEntry(t, q.core.At(now))
+	if err != nil {
+		return Settled{}, err
+	}
+	return q.release(t.Seq, e, out), nil
+}
+
+// release requeues a locked message. The end of a durable lock is logged.
+func (q *Queue) release(seq SeqNo, e *entries.Entry, out *Effects) Settled {
+	if q.core.DurableLock(e) {
+		out.Extend(record.KindUnlocked)
+		out.Uint(uint64(seq))
+		out.End()
+	}
+	s := q.unlock(seq, e)
+	q.core.Requeue(seq, e)
+	return s
 }
 
 // Revoke requeues a message that never reached the holder of the token, without a failed
 // delivery. It accepts the token of a lock that has expired and that Tick has not ended
 // yet.
-func (q *Queue) Revoke(now time.Time, t Token) error {
+func (q *Queue) Revoke(now time.Time, t Token, out *Effects) error {
 	q.core.At(now)
 	e := q.core.Index.Entries.Get(t.Seq)
 	if e == nil || !e.Is(Locked) || q.core.Locks.All[e.StateIndex].Nonce != t.Nonce {
 		return q.lost()
 	}
-	q.unlock(t.Seq, e)
-	q.requeue(t.Seq, e)
+	q.release(t.Seq, e, out)
 	return nil
 }
 
@@ -110,7 +187,7 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 		return err
 	}
 	q.core.ReplaceBody(e, body, &out.Effects)
-	q.core.DropReason(t.Seq, &out.Effects)
+	q.core.Reasons.Drop(t.Seq, &out.Effects)
 	out.Begin(record.KindRewrite)
 	out.Uint(uint64(t.Seq))
 	out.Ref(body)
@@ -160,34 +237,14 @@ func (q *Queue) unlock(seq SeqNo, e *entries.Entry) Settled {
 		EnqueuedAt: entries.Moment(q.core.EnqueuedAt(seq, e)),
 		LockedAt:   entries.Moment(l.At),
 	}
-	if l.List == lease.InSession {
-		q.core.Locks.EndIn(&q.core.Sessions.All[l.Session].Locked, e.StateIndex)
-	} else {
-		q.core.Locks.End(e.StateIndex)
-	}
-	e.StateIndex = 0
-	q.core.ByState.Locked--
-	q.core.Index.DecInFlight(e)
+	q.core.EndLock(e)
 	return s
-}
-
-// requeue makes an unlocked message ready, or deferred, as it was before the lock.
-func (q *Queue) requeue(seq SeqNo, e *entries.Entry) {
-	if e.Flags&entries.FlagDeferred == 0 {
-		q.core.MarkReady(seq, e)
-		return
-	}
-	e.Flags &^= entries.FlagDeferred
-	e.SetState(Deferred)
-	q.core.ByState.Deferred++
 }
 
 // fail ends a delivery that did not succeed.
 func (q *Queue) fail(seq SeqNo, e *entries.Entry, out *Effects) Settled {
 	if q.core.Config.DeadLetterQueue {
-		s := q.unlock(seq, e)
-		q.requeue(seq, e)
-		return s
+		return q.release(seq, e, out)
 	}
 	if e.Failures < math.MaxUint32 {
 		e.Failures++
@@ -197,7 +254,7 @@ func (q *Queue) fail(seq SeqNo, e *entries.Entry, out *Effects) Settled {
 		return q.deadLetter(seq, e, d.Reason, d.Description, out)
 	}
 	s := q.unlock(seq, e)
-	q.requeue(seq, e)
+	q.core.Requeue(seq, e)
 	out.Begin(record.KindFailed)
 	out.Uint(uint64(seq))
 	out.Uint(uint64(e.Failures))

@@ -107,7 +107,7 @@ func (p *player) enqueue() {
 
 func (p *player) take() {
 	p.tick() // what came back after its end is ready until then
-	w := TakeOptions{ReceiveAndDelete: p.rnd.IntN(8) == 0}
+	w := TakeOptions{ReceiveAndDelete: p.rnd.IntN(8) == 0, DurableLock: p.rnd.IntN(8) == 0}
 	var want []*modelMessage
 	if p.q.core.Config.Sessions {
 		for _, id := range slices.Sorted(maps.Keys(p.m.holders)) {
@@ -138,6 +138,7 @@ func (p *player) take() {
 			if hold { // locked without end, unless its session's lock has one
 				p.m.hand(x)
 				x.state, x.token, x.until = Locked, d.Token, p.now.AddDate(100, 0, 0)
+				x.durable = false
 				if p.q.core.Config.Sessions {
 					x.until = p.m.ends[x.a.Session]
 				}
@@ -173,8 +174,12 @@ func (p *player) handed(d Delivery, want *modelMessage, w TakeOptions) {
 	}
 	want.deferred = want.state == Deferred
 	want.state, want.token, want.until = Locked, d.Token, p.now.Add(p.m.cfg.LockFor)
+	want.durable = w.DurableLock
 	if p.q.core.Config.Sessions {
-		want.until = p.m.ends[want.a.Session]
+		want.until, want.durable = p.m.ends[want.a.Session], false
+	}
+	if d.Saved != want.saved {
+		p.fatalf("message %d has state %v, want %v", d.Seq, d.Saved, want.saved)
 	}
 	if !d.LockedUntil.Equal(want.until) {
 		p.fatalf("message %d is locked until %v, want %v", d.Seq, d.LockedUntil, want.until)
@@ -203,7 +208,29 @@ func (p *player) settle() {
 		return
 	}
 	var err error
-	switch p.rnd.IntN(8) {
+	switch p.rnd.IntN(12) {
+	case 8:
+		at := p.now.Add(time.Duration(p.rnd.IntN(15000)-1000) * time.Millisecond)
+		_, err = p.q.Retry(p.now, x.token, at, &p.out)
+		p.m.retry(x, at, p.now)
+	case 9:
+		var until time.Time
+		until, err = p.q.RenewDurably(p.now, x.token, &p.out)
+		if !p.q.core.Config.Sessions {
+			x.until, x.durable = p.now.Add(p.m.cfg.LockFor), true
+		}
+		if !until.Equal(x.until) {
+			p.fatalf("renewed until %v, want %v", until, x.until)
+		}
+	case 10:
+		x.saved = p.body(7)
+		if p.rnd.IntN(5) == 0 {
+			x.saved = Ref{}
+		}
+		err = p.q.Save(p.now, x.token, x.saved, &p.out)
+		if e := p.q.Save(p.now, Token{Seq: x.seq, Nonce: 9}, p.body(7), &p.out); e == nil {
+			p.fatalf("saved the state of message %d without its lock", x.seq)
+		}
 	case 0:
 		_, err = p.q.Abandon(p.now, x.token, &p.out)
 		p.m.fail(x)
@@ -223,6 +250,9 @@ func (p *player) settle() {
 		err = p.q.Rewrite(p.now, x.token, x.a.Body, &p.out)
 	case 5:
 		var until time.Time
+		if x.durable {
+			return // a restart does not know of it
+		}
 		until, err = p.q.Renew(p.now, x.token)
 		if !p.q.core.Config.Sessions {
 			x.until = p.now.Add(p.m.cfg.LockFor)
@@ -257,7 +287,7 @@ func (p *player) takeSeq() {
 	switch {
 	case p.q.core.Config.Sessions && w.Session.Nonce == 0:
 		want = ErrSessionLockLost
-	case x == nil || x.state == Scheduled:
+	case x == nil || x.state == Scheduled || x.state == Retrying:
 		want = ErrNotFound
 	case x.state == Locked:
 		want = ErrLocked
@@ -301,7 +331,7 @@ func (p *player) giveBack() {
 }
 
 func (p *player) deadLetter() {
-	x := p.pick(State(p.rnd.IntN(4)))
+	x := p.pick(State(p.rnd.IntN(5)))
 	if x == nil {
 		return
 	}
@@ -334,7 +364,7 @@ func (p *player) cancel() {
 }
 
 func (p *player) remove() {
-	if x := p.pick(State(p.rnd.IntN(4))); x != nil {
+	if x := p.pick(State(p.rnd.IntN(5))); x != nil {
 		err := p.q.Remove(p.now, x.seq, &p.out)
 		if (err == nil) == (x.state == Locked) {
 			p.fatalf("remove %d: %v", x.seq, err)
@@ -346,7 +376,7 @@ func (p *player) remove() {
 }
 
 func (p *player) reclass() {
-	if x := p.pick(State(p.rnd.IntN(4))); x != nil {
+	if x := p.pick(State(p.rnd.IntN(5))); x != nil {
 		x.a.Level, x.a.Class, x.a.Key = Level(p.rnd.IntN(5)), Class(p.rnd.IntN(3)), fmt.Sprintf("k%d", p.rnd.IntN(3))
 		if err := p.q.Reclassify(p.now, x.seq, Classification{Level: x.a.Level, Class: x.a.Class, Key: x.a.Key}, &p.out); err != nil {
 			p.fatalf("reclass %d: %v", x.seq, err)

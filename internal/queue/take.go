@@ -57,6 +57,7 @@ func (q *Queue) take(now time.Time, w TakeOptions, inHand func(Ref) bool, out *E
 		}
 		lockInstead := inHand != nil && !inHand(e.Body())
 		w.ReceiveAndDelete = w.ReceiveAndDelete && !lockInstead
+		w.DurableLock = w.DurableLock && !lockInstead
 		d := q.deliver(k.Seq, e, w, at, out)
 		if lockInstead && !q.core.Config.Sessions { // a session bounds the locks in it
 			q.core.Locks.KeepForever(e.StateIndex)
@@ -115,7 +116,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w TakeOptions, out *Effects) (
 		return Delivery{}, ErrNotFound
 	case e.Is(Locked):
 		return Delivery{}, ErrLocked
-	case e.Is(Scheduled):
+	case e.Is(Scheduled), e.Is(Retrying):
 		return Delivery{}, ErrNotFound
 	case e.Expiry() <= at:
 		q.expire(seq, e, out)
@@ -166,6 +167,9 @@ func (q *Queue) deliver(seq SeqNo, e *entries.Entry, w TakeOptions, at int64, ou
 	} else {
 		e.StateIndex = q.core.Locks.Put(l)
 		q.core.Locks.Begin(e.StateIndex, at)
+		if w.DurableLock {
+			q.makeDurable(e.StateIndex, at, out)
+		}
 	}
 	q.core.Locks.Note(l.Nonce, q.core.Index.Entries.Hint)
 	q.core.ByState.Locked++

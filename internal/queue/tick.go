@@ -12,12 +12,13 @@ import (
 // million messages are due at the same time.
 const tickWork = 256
 
-// Tick does what is due: it ends locks, removes expired messages and activates scheduled
-// ones. It does a bounded amount of work and reports whether more is due at now.
+// Tick does what is due: it ends locks and waits for a retry, removes expired messages and
+// activates scheduled ones. It does a bounded amount of work and reports whether more is due at now.
 func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	at := q.core.At(now)
 	work := tickWork
 	work -= q.endLocks(at, work, out)
+	work -= q.endRetries(at, work)
 	work -= q.activate(at, work, out)
 	q.expireMessages(at, work, out)
 	q.core.Window.Forget(at, tickWork)
@@ -37,6 +38,21 @@ func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 		} else {
 			done += q.endSession(slot, work-done, out)
 		}
+		done++
+	}
+	return done
+}
+
+// endRetries makes the messages ready whose time of retry has come.
+func (q *Queue) endRetries(at int64, work int) (done int) {
+	for done < work {
+		seq, due := q.core.Retries.First()
+		if due > at {
+			break
+		}
+		e := q.core.Index.Entries.Get(seq)
+		q.core.EndWait(e)
+		q.core.MarkReady(seq, e)
 		done++
 	}
 	return done

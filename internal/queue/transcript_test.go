@@ -67,8 +67,15 @@ func (s *stage) command(c script.Command) string {
 	case "take-number":
 		d, err := s.q.TakeSeq(s.now, SeqNo(c.WordInt(0)), TakeOptions{Session: s.locks[c.Text("session", "")]}, &s.out)
 		return s.delivered(d, err)
-	case "complete", "abandon", "release", "defer", "reject":
+	case "complete", "abandon", "retry", "release", "defer", "reject":
 		return s.settle(c)
+	case "renew-durably":
+		until, err := s.q.RenewDurably(s.now, s.tokens[SeqNo(c.WordInt(0))], &s.out)
+		return s.until(until, err)
+	case "save":
+		r := Ref{At: uint64(len(s.names) + 1000), Size: 5}
+		s.names[r] = c.Text("state", "")
+		return answer(s.q.Save(s.now, s.tokens[SeqNo(c.WordInt(0))], r, &s.out))
 	case "renew":
 		until, err := s.q.Renew(s.now, s.tokens[SeqNo(c.WordInt(0))])
 		return s.until(until, err)
@@ -90,7 +97,11 @@ func (s *stage) command(c script.Command) string {
 		return s.peek()
 	case "counts":
 		n := s.q.Counts()
-		return fmt.Sprintf("%d ready, %d locked, %d scheduled, %d deferred\n", n.Ready, n.Locked, n.Scheduled, n.Deferred)
+		retrying := ""
+		if n.Retrying > 0 {
+			retrying = fmt.Sprintf(", %d retrying", n.Retrying)
+		}
+		return fmt.Sprintf("%d ready, %d locked, %d scheduled, %d deferred%s\n", n.Ready, n.Locked, n.Scheduled, n.Deferred, retrying)
 	case "explain":
 		return s.explain(c)
 	case "saturated":
@@ -232,7 +243,7 @@ func (s *stage) take(c script.Command) string {
 	var b strings.Builder
 	w := TakeOptions{
 		MinLevel: Level(c.Int("min", 0)), MaxLevel: Level(c.Int("max", 0)),
-		Session: s.locks[c.Text("session", "")], ReceiveAndDelete: c.Has("forget"),
+		Session: s.locks[c.Text("session", "")], ReceiveAndDelete: c.Has("forget"), DurableLock: c.Has("durably"),
 	}
 	for range c.Int("times", 1) {
 		d, ok := s.q.Take(s.now, w, &s.out)
@@ -250,6 +261,9 @@ func (s *stage) delivered(d Delivery, err error) string {
 		return err.Error() + "\n"
 	}
 	s.tokens[d.Seq] = d.Token
+	if d.Saved != (Ref{}) {
+		return fmt.Sprintf("%d %s, failed %d times, with state %s\n", d.Seq, s.name(d.Body), d.Failures, s.name(d.Saved))
+	}
 	if d.Failures > 0 {
 		return fmt.Sprintf("%d %s, failed %d times\n", d.Seq, s.name(d.Body), d.Failures)
 	}
@@ -264,6 +278,8 @@ func (s *stage) settle(c script.Command) string {
 		_, err = s.q.Complete(s.now, t, &s.out)
 	case "abandon":
 		_, err = s.q.Abandon(s.now, t, &s.out)
+	case "retry":
+		_, err = s.q.Retry(s.now, t, s.now.Add(c.Duration("in", 0)), &s.out)
 	case "release":
 		_, err = s.q.Release(s.now, t, &s.out)
 	case "defer":
@@ -299,7 +315,7 @@ func mustDuration(c script.Command) time.Duration {
 func (s *stage) peek() string {
 	var b strings.Builder
 	for _, d := range peekAll(s.q, s.now, nil) {
-		state := [...]string{"ready", "deferred", "scheduled", "locked"}[d.State]
+		state := [...]string{"ready", "deferred", "scheduled", "locked", "retrying"}[d.State]
 		fmt.Fprintf(&b, "%d %s level %d %s", d.Seq, s.name(d.Body), d.Level, state)
 		if !d.OrderTime.IsZero() {
 			fmt.Fprintf(&b, ", %v old, as if %v", s.now.Sub(d.EnqueuedAt), s.now.Sub(d.OrderTime))
@@ -319,7 +335,7 @@ func (s *stage) explain(c script.Command) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	held := [...]string{"nothing", "a lock", "its schedule", "its deferral", "a pause", "its session", "the cap of its key", "the rate of its key"}
+	held := [...]string{"nothing", "a lock", "its schedule", "its deferral", "a pause", "its session", "the cap of its key", "the rate of its key", "a retry"}
 	boost := ""
 	if p.Boost.Seq != 0 {
 		boost = fmt.Sprintf("its session is ranked as %d because of %d, ", p.Boost.Rank, p.Boost.Seq)

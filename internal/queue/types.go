@@ -28,6 +28,7 @@ const (
 	Deferred  = entries.Deferred
 	Scheduled = entries.Scheduled
 	Locked    = entries.Locked
+	Retrying  = entries.Retrying
 )
 
 // What commands and replay share is in package state.
@@ -143,8 +144,9 @@ type Delivery struct {
 	OrderTime     time.Time // by which it is ordered; zero is EnqueuedAt
 	LockedUntil   time.Time
 	ExpiresAt     time.Time // zero is never
-	NotBefore     time.Time // of a scheduled message
+	NotBefore     time.Time // of a scheduled message, and of one that waits for a retry
 	Reason        Ref       // of a dead letter: where its reason is stored beside the body; zero is none
+	Saved         Ref       // where the state is stored that a consumer has saved; zero is none
 }
 
 // TTL returns the time to live, from EnqueuedAt on; zero is without limit.
@@ -190,6 +192,7 @@ type TakeOptions struct {
 	MaxLevel         Level // zero is no limit, unless HasMaxLevel
 	HasMaxLevel      bool  // MaxLevel is a limit even if it is zero
 	ReceiveAndDelete bool  // the message is removed when it is taken
+	DurableLock      bool  // the lock is durable from the beginning; not in sessions
 	NoDeadLetters    bool  // Take ends at a message that has expired and becomes a dead letter
 }
 

@@ -37,7 +37,7 @@ func (s *Shard) takeBack(d *Delivery) {
 // unlock ends the lock of a message that no receiver has got. If the lock is lost, the
 // message has returned already.
 func (s *Shard) unlock(hq *hostedQueue, d *queue.Delivery) {
-	if hq.q.Revoke(s.tx.Now(), d.Token) == nil {
+	if hq.q.Revoke(s.tx.Now(), d.Token, s.out(hq)) == nil {
 		s.returned(hq, d)
 	}
 }

@@ -16,13 +16,14 @@ type SeqNo uint64
 // State is the state of a message.
 type State uint8
 
-// The states of a message, as the wire numbers them, and Locked, which the wire
-// calls active too. They are on disk and never change.
+// The states of a message, as the wire numbers them, and two that the wire calls active
+// too: Locked, and Retrying, which waits for the time at which it may be delivered again.
 const (
 	Ready State = iota
 	Deferred
 	Scheduled
 	Locked
+	Retrying
 )
 
 // Entry is a message in memory: 56 bytes without a pointer, so that the garbage collector
@@ -33,7 +34,7 @@ type Entry struct {
 	OrderTime  int64 // nanoseconds since 1970; a scheduled message has the time it was sent
 	Origin     SeqNo // zero is none
 	BodySize   uint32
-	StateIndex uint32 // of its lock if it is locked, of its schedule item if it is scheduled
+	StateIndex uint32 // of its lock if it is locked, of its item in the schedule or the retries
 	Group      uint32 // its session and fair key, in Groups
 	Life       uint32 // from OrderTime to expiry, in the unit of FlagSeconds; zero is without limit
 	Failures   uint32
@@ -70,10 +71,12 @@ func (e *Entry) Body() machine.Ref { return machine.Ref{At: e.BodyAt, Size: e.Bo
 // SetBody sets where the body is.
 func (e *Entry) SetBody(r machine.Ref) { e.BodyAt, e.BodySize = r.At, r.Size }
 
-// UnlockedState returns the state that a restart would find the message in: locks are
-// not logged.
+// UnlockedState returns the state that the message has without its lock and its time of
+// retry: these are logged in records of their own, if at all.
 func (e *Entry) UnlockedState() State {
 	switch {
+	case e.Is(Retrying):
+		return Ready
 	case !e.Is(Locked):
 		return e.State()
 	case e.Flags&FlagDeferred != 0:

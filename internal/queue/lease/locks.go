@@ -10,19 +10,24 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// Lock is the lock of a message or a session. Locks are not logged.
+// Lock is the lock of a message or a session. It is not logged, unless its list is Durable.
 type Lock struct {
 	Seq        entries.SeqNo // zero: the lock of a session
 	Nonce      uint64        // of the token
 	At         int64         // taken at
 	Until      int64         // end; in a session the end of the session's lock counts instead
 	Session    uint32        // of a session queue
-	prev, next uint32        // in the ring
-	List       uint32        // expiry list that it is in; InSession if in its session's ring
+	prev, next uint32        // in the ring; of a durable lock prev is its item
+	List       uint32        // expiry list that it is in; InSession if in its session's ring; Durable
 }
 
-// InSession is the list of a lock that ends with its session's.
-const InSession = ^uint32(0)
+const (
+	// InSession is the list of a lock that ends with its session's.
+	InSession = ^uint32(0)
+	// Durable is the list of the locks that are logged: they survive a restart. Their ends
+	// are in no order, because a snapshot lists them by the numbers of their messages.
+	Durable = InSession - 1
+)
 
 // Ring is a list of locks, linked through their prev and next.
 type Ring struct{ head, tail uint32 }
@@ -44,6 +49,7 @@ type LockTable struct {
 	free     []uint32
 	lists    []expiryList
 	newLocks uint32             // expiry list of new locks
+	durable  Schedule           // the durable locks, by their indexes
 	hints    []entries.SlotAddr // address of a token's message, by the low bits of its nonce; a power of two
 }
 
@@ -105,14 +111,49 @@ func (ls *LockTable) Hint(nonce uint64) entries.SlotAddr {
 func (ls *LockTable) Begin(slot uint32, now int64) {
 	l := &ls.All[slot]
 	t := &ls.lists[ls.newLocks]
-	l.List, l.Until = ls.newLocks, int64(entries.AddClamped(time.Duration(t.duration), now))
+	l.List, l.Until = ls.newLocks, ls.endOfNew(now)
 	ls.Link(&t.Ring, slot)
+}
+
+// endOfNew returns when a lock ends that begins at now.
+func (ls *LockTable) endOfNew(now int64) int64 {
+	return int64(entries.AddClamped(time.Duration(ls.lists[ls.newLocks].duration), now))
+}
+
+// BeginDurable starts a lock that is logged and ends at until.
+func (ls *LockTable) BeginDurable(slot uint32, until int64) {
+	l := &ls.All[slot]
+	l.List, l.Until = Durable, until
+	l.prev, l.next = ls.durable.Add(entries.SeqNo(slot), until), 0
+}
+
+// RenewDurable starts a running lock again, as one that is logged.
+func (ls *LockTable) RenewDurable(slot uint32, now int64) {
+	ls.leave(slot)
+	ls.BeginDurable(slot, ls.endOfNew(now))
+}
+
+// DurableCount returns how many locks are logged.
+func (ls *LockTable) DurableCount() int { return ls.durable.Len() }
+
+// leave removes a running lock from its expiry list, or from the durable ones.
+func (ls *LockTable) leave(slot uint32) {
+	l := &ls.All[slot]
+	if l.List != Durable {
+		ls.unlink(&ls.lists[l.List].Ring, slot)
+		return
+	}
+	item := l.prev
+	if moved := ls.durable.Remove(item); moved != 0 {
+		ls.All[moved].prev = item
+	}
+	l.prev = 0
 }
 
 // KeepForever makes a running lock one without an end: it moves to a list of its own,
 // which never expires.
 func (ls *LockTable) KeepForever(slot uint32) {
-	ls.unlink(&ls.lists[ls.All[slot].List].Ring, slot)
+	ls.leave(slot)
 	i := slices.IndexFunc(ls.lists, func(t expiryList) bool { return t.duration == entries.Never })
 	if i < 0 {
 		i = len(ls.lists)
@@ -123,9 +164,13 @@ func (ls *LockTable) KeepForever(slot uint32) {
 	ls.Link(&ls.lists[i].Ring, slot)
 }
 
-// Renew starts a running lock again.
+// Renew starts a running lock again. One that was logged stays so.
 func (ls *LockTable) Renew(slot uint32, now int64) {
-	ls.unlink(&ls.lists[ls.All[slot].List].Ring, slot)
+	if ls.All[slot].List == Durable {
+		ls.RenewDurable(slot, now)
+		return
+	}
+	ls.leave(slot)
 	ls.Begin(slot, now)
 }
 
@@ -145,12 +190,20 @@ func (ls *LockTable) ExpireNow(slot uint32, now int64) {
 	r.head = slot
 }
 
-// End frees the index of a lock that is in an expiry list.
-func (ls *LockTable) End(slot uint32) { ls.EndIn(&ls.lists[ls.All[slot].List].Ring, slot) }
+// End frees the index of a running lock that is in no session.
+func (ls *LockTable) End(slot uint32) {
+	ls.leave(slot)
+	ls.release(slot)
+}
 
 // EndIn frees the index of a lock that is in ring r, which is that of its session.
 func (ls *LockTable) EndIn(r *Ring, slot uint32) {
 	ls.unlink(r, slot)
+	ls.release(slot)
+}
+
+// release frees the index of a lock that has left its list.
+func (ls *LockTable) release(slot uint32) {
 	ls.All[slot] = Lock{}
 	ls.free = append(ls.free, slot)
 	if len(ls.free) == len(ls.All)-1 && len(ls.All) > keptLocks {
@@ -163,7 +216,7 @@ const keptLocks = 4096
 
 // Memory returns how many bytes the locks take.
 func (ls *LockTable) Memory() int64 {
-	return int64(cap(ls.All))*int64(unsafe.Sizeof(Lock{})) + int64(cap(ls.free)+len(ls.hints))*4
+	return int64(cap(ls.All))*int64(unsafe.Sizeof(Lock{})) + int64(cap(ls.free)+len(ls.hints))*4 + ls.durable.Memory()
 }
 
 // Link adds a lock to the end of a ring.
@@ -194,7 +247,8 @@ func (ls *LockTable) unlink(r *Ring, slot uint32) {
 
 // First returns the lock that ends first, and when; zero if there is none.
 func (ls *LockTable) First() (slot uint32, until int64) {
-	until = entries.Never
+	first, until := ls.durable.First()
+	slot = uint32(first)
 	for i := range ls.lists {
 		if h := ls.lists[i].head; h != 0 && ls.All[h].Until < until {
 			slot, until = h, ls.All[h].Until

@@ -9,15 +9,15 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// scheduledEntry is a scheduled message.
+// scheduledEntry is an item of a schedule.
 type scheduledEntry struct {
 	At  int64
 	Seq entries.SeqNo
 	pos int // in order
 }
 
-// Schedule has the scheduled messages, without gaps; entries refer to them by index. Zero
-// is none.
+// Schedule has numbers with a time each, without gaps: the scheduled messages, the times of
+// retry, the ends of durable locks. Their owners refer to the items by index. Zero is none.
 type Schedule struct {
 	All   []scheduledEntry
 	order []uint32 // a heap: the earliest in front, then the lowest sequence number
@@ -69,6 +69,9 @@ func shrunk[T any](s []T) []T {
 func (s *Schedule) Memory() int64 {
 	return int64(cap(s.All))*int64(unsafe.Sizeof(scheduledEntry{})) + int64(cap(s.order))*4
 }
+
+// Len returns how many items there are.
+func (s *Schedule) Len() int { return len(s.order) }
 
 // First returns the next message that is due, and when; Never if there is none.
 func (s *Schedule) First() (entries.SeqNo, int64) {

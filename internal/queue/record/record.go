@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // Kind is the first byte of a record. Kinds are on disk and never change; a new
@@ -28,6 +29,7 @@ const (
 	KindArrivalTimes Kind = 0x0c
 	KindReasons      Kind = 0x0d // why messages are dead letters; also a chunk of a snapshot
 	KindReturned     Kind = 0x0e // a removed message is stored again under its sequence number
+	KindRetries      Kind = 0x0f // until when messages wait for a retry; also a chunk of a snapshot
 
 	KindSnapshot Kind = 0x10 // header
 	KindWindow   Kind = 0x11 // chunk of the duplicate window
@@ -35,6 +37,10 @@ const (
 	KindEntries  Kind = 0x13 // chunk of the messages
 	KindEnd      Kind = 0x14
 	KindHeader   Kind = 0x15 // KindSnapshot with more settings
+
+	KindLocks    Kind = 0x16 // durable locks that began or were renewed; also a chunk of a snapshot
+	KindUnlocked Kind = 0x17 // durable locks that have ended, if no other record shows it
+	KindSaved    Kind = 0x18 // states of messages that their consumers have saved; also a chunk of a snapshot
 )
 
 // ReadSeq reads a sequence number. It is never zero and below 2^63.
@@ -51,6 +57,19 @@ func WriteState(out *machine.Effects, session string, state machine.Ref, changed
 	out.String(session)
 	out.Ref(state)
 	out.Fixed(changed)
+}
+
+// WriteLock appends a durable lock.
+func WriteLock(out *machine.Effects, l *lease.Lock) {
+	out.Uint(uint64(l.Seq))
+	out.Fixed(int64(l.Nonce))
+	out.Fixed(l.At)
+	out.Fixed(l.Until)
+}
+
+// ReadLock reads what WriteLock wrote.
+func ReadLock(r *machine.Reader) lease.Lock {
+	return lease.Lock{Seq: ReadSeq(r), Nonce: uint64(r.Fixed()), At: r.Time(), Until: r.Time()}
 }
 
 // WriteStarted appends a fair key that was started.

@@ -36,7 +36,7 @@ func (a *Ahead) Among(x *order.Index, ss *Table, mine *Session, at int64, most *
 		s := ss.All[a.next]
 		a.next++
 		x.Entries.Visits++
-		if s == nil || s == mine || s.Lock != 0 || s.ready.Len() == 0 {
+		if s == nil || s == mine || !s.free() || s.ready.Len() == 0 {
 			continue
 		}
 		if other, o := s.BestMessage(x, at); x.Outranks(other.Seq, o, k.Seq, best, at) {

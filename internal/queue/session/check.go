@@ -12,11 +12,14 @@ import (
 
 // Check verifies that every message is in the lists of its session.
 func (ss *Table) Check(x *order.Index) error {
-	offers, aside := make(map[*level]int), make(map[*Session]int)
+	offers, aside, retries := make(map[*level]int), make(map[*Session]int), make(map[*Session]int)
 	for seq, e := x.Entries.Next(0); e != nil; seq, e = x.Entries.Next(seq + 1) {
 		s := ss.Of(x, e)
 		if !e.Is(entries.Ready) {
 			aside[s]++
+			if e.Is(entries.Retrying) {
+				retries[s]++
+			}
 			if at, ok := s.aside.After(seq - 1); !ok || at != seq {
 				return fmt.Errorf("invariant 5: session %q has message %d, which is not aside", s.ID, seq)
 			}
@@ -54,6 +57,9 @@ func (ss *Table) Check(x *order.Index) error {
 		if s := ss.All[n]; s != nil && s.aside.Len() != aside[s] {
 			return fmt.Errorf("invariant 5: session %q counts %d messages aside, found %d", s.ID, s.aside.Len(), aside[s])
 		}
+		if s := ss.All[n]; s != nil && s.retries != retries[s] {
+			return fmt.Errorf("invariant 5: session %q counts %d retries, found %d", s.ID, s.retries, retries[s])
+		}
 	}
 	return nil
 }
@@ -69,7 +75,7 @@ func checkLevel(x *order.Index, s *Session, k entries.OrderKey, e *entries.Entry
 	if !ok || k.Before(first) {
 		return fmt.Errorf("invariant 5: session %q begins with %d in level %d, but has %d", s.ID, first.Seq, e.Level, k.Seq)
 	}
-	if free := s.Lock == 0; free != (o.listedSeq == first.Seq) {
+	if free := s.free(); free != (o.listedSeq == first.Seq) {
 		return fmt.Errorf("invariant 5: session %q, free %t, is in level %d by %d, not by %d", s.ID, free, e.Level, o.listedSeq, first.Seq)
 	}
 	return nil

@@ -81,7 +81,7 @@ func (s *Session) AddReady(x *order.Index, seq entries.SeqNo, e *entries.Entry) 
 	s.ready.Put(&x.Entries, seq)
 	o := s.levelAt(x, e.Level)
 	o.Add(&x.Entries, e.Key(), e)
-	if s.Lock == 0 {
+	if s.free() {
 		o.listSession(x)
 	}
 }
@@ -103,7 +103,7 @@ func (s *Session) removeFromLevel(x *order.Index, seq entries.SeqNo, e *entries.
 	switch {
 	case o.Len() == 0:
 		s.dropLevels(x)
-	case s.Lock == 0:
+	case s.free():
 		o.listSession(x)
 	}
 }
@@ -130,8 +130,33 @@ func (o *level) unlistSession(x *order.Index) {
 	x.Remove(e.Key(), e)
 }
 
-// List lists a session that became free in its levels.
+// free reports whether a receiver may get the session: nobody has it, and none of its
+// messages waits for a retry.
+func (s *Session) free() bool { return s.Lock == 0 && s.retries == 0 }
+
+// Retries reports whether the session waits for the retry of one of its messages.
+func (s *Session) Retries() bool { return s.retries > 0 }
+
+// BeginRetry makes the session wait for the retry of one of its messages, which is aside:
+// those behind it must not be delivered before it.
+func (s *Session) BeginRetry(x *order.Index) {
+	if s.free() {
+		s.Unlist(x)
+	}
+	s.retries++
+}
+
+// EndRetry ends what BeginRetry began.
+func (s *Session) EndRetry(x *order.Index) {
+	s.retries--
+	s.List(x)
+}
+
+// List lists a session in its levels if it is free.
 func (s *Session) List(x *order.Index) {
+	if !s.free() {
+		return
+	}
 	for i := range s.levels {
 		s.levels[i].listSession(x)
 	}
@@ -159,11 +184,11 @@ func (s *Session) Take(x *order.Index, seq entries.SeqNo, e *entries.Entry) {
 }
 
 // HasReady reports whether there is a message to deliver.
-func (s *Session) HasReady() bool { return s.ready.Len() > 0 }
+func (s *Session) HasReady() bool { return s.ready.Len() > 0 && s.retries == 0 }
 
 // Next returns the message to deliver next.
 func (s *Session) Next() (seq entries.SeqNo, ok bool) {
-	if s.ready.Len() == 0 {
+	if !s.HasReady() {
 		return 0, false
 	}
 	return s.ready.First(), true

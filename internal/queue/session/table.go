@@ -22,6 +22,7 @@ type Session struct {
 	levels  []level         // the ready ones by level
 	Lock    uint32          // in locks; zero is free
 	Locked  lease.Ring      // locks of its messages
+	retries int             // of its messages that wait for a time: the session waits with them
 	State   machine.Ref     // zero is none
 	Changed int64           // when state was set or cleared
 	groups  int             // that refer to it

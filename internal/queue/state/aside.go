@@ -55,69 +55,87 @@ func (q *Core) replayArrivalTimes(r *machine.Reader) error {
 	return nil
 }
 
-// A dead letter keeps its body. Its reason is in a body of its own, which several dead
-// letters may share, so that dead-lettering neither reads nor rewrites the message. It is
-// in a map, because only dead letters have one.
-
-// SetReason sets where the reason of a message is stored.
-func (q *Core) SetReason(seq entries.SeqNo, reason machine.Ref, out *machine.Effects) {
-	q.DropReason(seq, out)
-	q.Reasons.Set(seq, reason)
-	out.Added = append(out.Added, reason)
+// Refs has bodies beside those of messages, for the few messages that have one: the reason
+// of a dead letter, and the state that a consumer has saved. So neither dead-lettering nor
+// saving reads or writes the message. Several messages may share one.
+type Refs struct {
+	entries.Table[entries.SeqNo, machine.Ref]
+	Bytes int64       // of all bodies
+	kind  record.Kind // of the records that list them: (seq, ref) …
 }
 
-// DropReason removes the reason of a message, if it has one.
-func (q *Core) DropReason(seq entries.SeqNo, out *machine.Effects) {
-	if reason, ok := q.Reasons.Get(seq); ok {
-		out.Freed = append(out.Freed, reason)
-		q.Reasons.Delete(seq)
+// Put sets the body beside a message in place of the one it has; the zero Ref is none.
+func (t *Refs) Put(seq entries.SeqNo, body machine.Ref, out *machine.Effects) {
+	t.Drop(seq, out)
+	if body == (machine.Ref{}) {
+		return
+	}
+	t.Set(seq, body)
+	t.Bytes += int64(body.Size)
+	out.Added = append(out.Added, body)
+}
+
+// Drop removes the body beside a message, if it has one.
+func (t *Refs) Drop(seq entries.SeqNo, out *machine.Effects) {
+	if t.Len() == 0 {
+		return
+	}
+	if body, ok := t.Get(seq); ok {
+		out.Freed = append(out.Freed, body)
+		t.Bytes -= int64(body.Size)
+		t.Delete(seq)
 	}
 }
 
-// RecordReasons logs the reasons of the messages from first to last.
-func (q *Core) RecordReasons(first, last entries.SeqNo, out *machine.Effects) {
+// Log logs the bodies beside the messages from first to last.
+func (q *Core) Log(t *Refs, first, last entries.SeqNo, out *machine.Effects) {
 	began := false
 	for seq, e := q.Index.Entries.Next(first); e != nil && seq <= last; seq, e = q.Index.Entries.Next(seq + 1) {
-		reason, ok := q.Reasons.Get(seq)
+		body, ok := t.Get(seq)
 		if !ok {
 			continue
 		}
 		if !began {
-			out.Begin(record.KindReasons)
+			out.Begin(t.kind)
 			began = true
 		}
 		out.Uint(uint64(seq))
-		out.Ref(reason)
+		out.Ref(body)
 	}
 	if began {
 		out.End()
 	}
 }
 
-// moveReasons lets the owner move the reasons of the messages from first to last.
-func (q *Core) moveReasons(first, last entries.SeqNo, move func(machine.Ref) (machine.Ref, bool), out *machine.Effects) {
+// snapRefs writes the bodies beside the messages from first to last into a snapshot, and lets
+// the owner move them.
+func (q *Core) snapRefs(t *Refs, first, last entries.SeqNo, move func(machine.Ref) (machine.Ref, bool), out *machine.Effects) {
+	if t.Len() == 0 {
+		return
+	}
 	for seq, e := q.Index.Entries.Next(first); e != nil && seq <= last; seq, e = q.Index.Entries.Next(seq + 1) {
-		if reason, ok := q.Reasons.Get(seq); ok {
-			if to, ok := move(reason); ok {
-				q.SetReason(seq, to, out)
+		if body, ok := t.Get(seq); ok {
+			if to, ok := move(body); ok {
+				t.Put(seq, to, out)
 			}
 		}
 	}
+	q.Log(t, first, last, out)
 }
 
-func (q *Core) replayReasons(r *machine.Reader, out *machine.Effects) error {
+func (q *Core) replayRefs(t *Refs, r *machine.Reader, out *machine.Effects) error {
 	for r.Len() > 0 {
-		seq, reason := record.ReadSeq(r), r.Ref()
+		seq, body := record.ReadSeq(r), r.Ref()
 		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
 		if q.Index.Entries.Get(seq) == nil {
-			if err := q.absent(seq, "a reason for message %d, which does not exist", seq); err != nil {
+			if err := q.absent(seq, "record %#02x is about message %d, which does not exist", t.kind, seq); err != nil {
 				return err
 			}
 			continue
 		}
-		q.SetReason(seq, reason, out)
+		t.Put(seq, body, out)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (q *Core) UnmarkReady(seq entries.SeqNo, e *entries.Entry, to entries.State
 	q.Index.Remove(e.Key(), e)
 }
 
-// Remove removes a message that is not locked.
+// Remove removes a message in any state.
 func (q *Core) Remove(seq entries.SeqNo, e *entries.Entry, out *machine.Effects) {
 	switch e.State() {
 	case entries.Ready:
@@ -113,6 +113,10 @@ func (q *Core) Remove(seq entries.SeqNo, e *entries.Entry, out *machine.Effects)
 	case entries.Scheduled:
 		q.Unschedule(e)
 		q.ByState.Scheduled--
+	case entries.Retrying:
+		q.EndWait(e)
+	case entries.Locked:
+		q.EndLock(e)
 	}
 	q.Free(seq, e, out)
 }
@@ -126,9 +130,8 @@ func (q *Core) Free(seq entries.SeqNo, e *entries.Entry, out *machine.Effects) {
 	}
 	q.leave(e.Group)
 	q.Index.Entries.DropArrivalTime(seq, e)
-	if q.Reasons.Len() > 0 {
-		q.DropReason(seq, out)
-	}
+	q.Reasons.Drop(seq, out)
+	q.Saved.Drop(seq, out)
 	q.Index.Entries.Delete(seq)
 }
 
@@ -189,7 +192,7 @@ type Classification struct {
 
 // Reclassify changes the level, class and fair key of a message in any state.
 func (q *Core) Reclassify(seq entries.SeqNo, e *entries.Entry, r Classification) {
-	ready, locked := e.Is(entries.Ready), e.Is(entries.Locked)
+	ready, locked := e.Is(entries.Ready), e.Is(entries.Locked) && !q.restore.inSnapshot
 	if ready {
 		q.UnmarkReady(seq, e, entries.Deferred)
 	}
@@ -216,7 +219,7 @@ func (q *Core) ReplaceBody(e *entries.Entry, body machine.Ref, out *machine.Effe
 	out.Added = append(out.Added, body)
 	grown := int64(body.Size) - int64(e.BodySize)
 	q.ByState.Bytes += grown
-	if e.Is(entries.Ready) && !q.restore.inSnapshot { // on replay: locks are not logged
+	if e.Is(entries.Ready) && !q.restore.inSnapshot { // on replay: most locks are not logged
 		q.Index.Resize(e, grown)
 	}
 	e.SetBody(body)

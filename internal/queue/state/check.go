@@ -50,14 +50,29 @@ func (q *Core) Check() error {
 			}
 		case entries.Deferred:
 			counts.Deferred++
+		case entries.Retrying:
+			counts.Retrying++
+			if a := q.Retries.All[e.StateIndex]; a.Seq != seq {
+				return fmt.Errorf("invariant 2: message %d has the time of retry of %d", seq, a.Seq)
+			}
 		}
+	}
+	if n := int64(q.Retries.Len()); n != counts.Retrying {
+		return fmt.Errorf("invariant 2: %d times of retry are stored, for %d messages", n, counts.Retrying)
 	}
 	if inherited != q.Index.Entries.ArrivalTimes.Len() {
 		return fmt.Errorf("invariant 4: %d arrival times are stored, for %d messages", q.Index.Entries.ArrivalTimes.Len(), inherited)
 	}
-	for seq := range q.Reasons.All() {
-		if q.Index.Entries.Get(seq) == nil {
-			return fmt.Errorf("invariant 4: a reason is stored for message %d, which does not exist", seq)
+	for _, t := range []*Refs{&q.Reasons, &q.Saved} {
+		bytes := int64(0)
+		for seq, body := range t.All() {
+			bytes += int64(body.Size)
+			if q.Index.Entries.Get(seq) == nil {
+				return fmt.Errorf("invariant 4: record %#02x is about message %d, which does not exist", t.kind, seq)
+			}
+		}
+		if bytes != t.Bytes {
+			return fmt.Errorf("invariant 3: bodies of records %#02x count %d bytes, found %d", t.kind, t.Bytes, bytes)
 		}
 	}
 	if names, states := q.overheads(); names != q.Index.Groups.Bytes || states != q.Sessions.Bytes {

@@ -23,15 +23,20 @@ type Core struct {
 	ByState  Counts      // Index counts the ready ones
 	Locks    lease.LockTable
 	Schedule lease.Schedule
+	Retries  lease.Schedule // until when messages that have failed wait
 	Window   lease.DedupWindow
 	Sessions session.Table
-	Reasons  entries.Table[entries.SeqNo, machine.Ref] // of dead letters that have a reason beside their body
+	Reasons  Refs // of dead letters that have a reason beside their body
+	Saved    Refs // states of messages that their consumers have saved
 	restore  restore
 }
 
 // NewCore returns the state of an empty queue.
 func NewCore(cfg record.Config) Core {
-	q := Core{Index: order.New(cfg.Order, cfg.Sessions), Sessions: session.NewTable()}
+	q := Core{
+		Index: order.New(cfg.Order, cfg.Sessions), Sessions: session.NewTable(),
+		Reasons: Refs{kind: record.KindReasons}, Saved: Refs{kind: record.KindSaved},
+	}
 	q.Apply(cfg)
 	return q
 }
@@ -42,11 +47,12 @@ type Counts struct {
 	Locked    int64
 	Scheduled int64
 	Deferred  int64
+	Retrying  int64 // have failed, and wait for a time
 	Bytes     int64
 }
 
 // Total is the number of messages in every state.
-func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Deferred }
+func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Deferred + c.Retrying }
 
 // Counts returns how many messages there are in each state.
 func (q *Core) Counts() Counts {
@@ -73,7 +79,7 @@ const maxAhead = int64(time.Minute)
 // time of the one that was stored while the clock was ahead, and live so much longer.
 func (q *Core) Stamp(at int64) int64 {
 	c := q.Counts()
-	if q.LastIn-at > maxAhead && c.Ready+c.Locked+c.Deferred == 0 {
+	if q.LastIn-at > maxAhead && c.Total() == c.Scheduled {
 		return at
 	}
 	return max(at, q.LastIn)
@@ -125,20 +131,31 @@ func (q *Core) NextDeadline() (time.Time, bool) {
 	return entries.Moment(d), d != entries.Never
 }
 
-// Deadline returns when a lock, a schedule, a time to live, an id of duplicate detection
+// Deadline returns when a lock, a schedule, a wait for a retry, a time to live, an id of duplicate detection
 // or a rate limit ends next; entries.Never if none does.
 func (q *Core) Deadline() int64 {
 	_, lock := q.Locks.First()
 	_, begin := q.Schedule.First()
+	_, retry := q.Retries.First()
 	_, end := q.Index.Entries.NextExpiry()
-	return min(lock, begin, end, q.Window.Deadline(), q.Index.Deadline())
+	return min(lock, begin, retry, end, q.Window.Deadline(), q.Index.Deadline())
+}
+
+// beside calls fn for the bodies that a message has beside its own.
+func (q *Core) beside(seq entries.SeqNo, fn func(machine.Ref)) {
+	if reason, ok := q.Reasons.Get(seq); ok {
+		fn(reason)
+	}
+	if saved, ok := q.Saved.Get(seq); ok {
+		fn(saved)
+	}
 }
 
 // inSessions marks a cursor of Refs that has come to the states of sessions.
 const inSessions machine.Cursor = 1 << 63
 
-// Refs implements [machine.Machine]: the bodies of messages and the reasons of dead
-// letters, then the states of sessions.
+// Refs implements [machine.Machine]: the bodies of messages with the reasons of dead
+// letters and the states that were saved, then the states of sessions.
 func (q *Core) Refs(from machine.Cursor, b *machine.Budget, fn func(machine.Ref)) (next machine.Cursor, done bool) {
 	for ; from < inSessions; b.Items-- {
 		if b.Items <= 0 {
@@ -150,9 +167,7 @@ func (q *Core) Refs(from machine.Cursor, b *machine.Budget, fn func(machine.Ref)
 			break
 		}
 		fn(e.Body())
-		if reason, ok := q.Reasons.Get(seq); ok {
-			fn(reason)
-		}
+		q.beside(seq, fn)
 		from = machine.Cursor(seq) + 1
 	}
 	for ; int(from-inSessions) < len(q.Sessions.All); from, b.Items = from+1, b.Items-1 {

@@ -6,7 +6,8 @@
 //
 //	core.go      Core: the fields, settings, deadlines, references to bodies
 //	change.go    the changes: insert, ready, remove, reclassify, replace a body
-//	aside.go     what few messages have, beside the entries: arrival times, reasons
+//	aside.go     what few messages have, beside the entries: arrival times, reasons, saved states
+//	wait.go      waits for a retry, and durable locks
 //	snapshot.go  the snapshot, written in steps
 //	restore.go   the replay of records and snapshots
 //	tolerate.go  the replay without records that a repair has dropped

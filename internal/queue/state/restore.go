@@ -63,7 +63,15 @@ func (q *Core) replay(k record.Kind, r *machine.Reader, out *machine.Effects) er
 	case record.KindArrivalTimes:
 		return q.replayArrivalTimes(r)
 	case record.KindReasons:
-		return q.replayReasons(r, out)
+		return q.replayRefs(&q.Reasons, r, out)
+	case record.KindSaved:
+		return q.replayRefs(&q.Saved, r, out)
+	case record.KindRetries:
+		return q.replayRetries(r)
+	case record.KindLocks:
+		return q.replayLocks(r)
+	case record.KindUnlocked:
+		return q.replayUnlocked(r)
 	case record.KindReturned:
 		return q.replayReturned(r, out)
 	case record.KindState:
@@ -193,9 +201,13 @@ func (q *Core) replayChange(k record.Kind, r *machine.Reader, out *machine.Effec
 	switch k {
 	case record.KindFailed:
 		e.Failures = failures
+		if e.Is(entries.Locked) || e.Is(entries.Retrying) {
+			q.takeOut(seq, e)
+			q.Requeue(seq, e)
+		}
 	case record.KindRewrite:
 		q.ReplaceBody(e, body, out)
-		q.DropReason(seq, out)
+		q.Reasons.Drop(seq, out)
 	case record.KindReclassify:
 		q.Reclassify(seq, e, class)
 	case record.KindDeferred:
@@ -206,10 +218,11 @@ func (q *Core) replayChange(k record.Kind, r *machine.Reader, out *machine.Effec
 
 func (q *Core) replayDefer(seq entries.SeqNo, e *entries.Entry) error {
 	switch e.State() {
-	case entries.Ready:
-		q.UnmarkReady(seq, e, entries.Deferred)
+	case entries.Ready, entries.Locked, entries.Retrying:
+		q.takeOut(seq, e)
+		e.Flags &^= entries.FlagDeferred
+		e.SetState(entries.Deferred)
 		q.ByState.Deferred++
-		q.SetAside(seq, e)
 	case entries.Scheduled:
 		return q.absent(seq, "message %d deferred before its time", seq)
 	}
@@ -415,7 +428,7 @@ func (q *Core) orderRestored() {
 	q.Index.Ready = 0
 	for seq, e := q.Index.Entries.Next(0); e != nil; seq, e = q.Index.Entries.Next(seq + 1) {
 		if !e.Is(entries.Ready) {
-			q.SetAside(seq, e)
+			q.asideRestored(seq, e)
 			continue
 		}
 		if r := q.Index.RunFor(e.Key(), e.Level); r != nil {
@@ -424,6 +437,17 @@ func (q *Core) orderRestored() {
 		q.MarkReady(seq, e)
 	}
 	invariant.Check(q.Check)
+}
+
+// asideRestored lists a message of a snapshot that is not ready.
+func (q *Core) asideRestored(seq entries.SeqNo, e *entries.Entry) {
+	q.SetAside(seq, e)
+	switch {
+	case e.Is(entries.Locked):
+		q.Index.IncInFlight(e)
+	case e.Is(entries.Retrying) && q.Config.Sessions:
+		q.SessionOf(e).BeginRetry(&q.Index)
+	}
 }
 
 // ErrCorrupt says that a record cannot be one of this queue, or not in this position. The

@@ -175,9 +175,13 @@ func (q *Core) snapEntries(c cursor, b *machine.Budget, move func(machine.Ref) (
 	if q.Index.Entries.ArrivalTimes.Len() > 0 {
 		q.LogArrivalTimes(entries.SeqNo(c.next), to, out)
 	}
-	if q.Reasons.Len() > 0 {
-		q.moveReasons(entries.SeqNo(c.next), to, move, out)
-		q.RecordReasons(entries.SeqNo(c.next), to, out)
+	q.snapRefs(&q.Reasons, entries.SeqNo(c.next), to, move, out)
+	q.snapRefs(&q.Saved, entries.SeqNo(c.next), to, move, out)
+	if q.Retries.Len() > 0 {
+		q.LogRetries(entries.SeqNo(c.next), to, out)
+	}
+	if q.Locks.DurableCount() > 0 {
+		q.LogLocks(entries.SeqNo(c.next), to, out)
 	}
 	c.next = uint64(to) + 1
 	return c
@@ -198,9 +202,7 @@ func (s *snapshot) Upcoming(b machine.Budget, yield func(machine.Ref)) {
 		for seq, e := q.Index.Entries.Next(entries.SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.Index.Entries.Next(seq + 1) {
 			b.Items--
 			yield(e.Body())
-			if reason, ok := q.Reasons.Get(seq); ok {
-				yield(reason)
-			}
+			q.beside(seq, yield)
 		}
 	}
 }
@@ -210,13 +212,15 @@ func (q *Core) SnapshotSize() uint64 {
 	const (
 		fixed     = 160     // header and end, with their frames
 		perSight  = 24      // a message id in the duplicate window
-		perReason = 24      // the reason of a dead letter
+		perReason = 24      // the reason of a dead letter, a state that was saved
+		perRetry  = 16      // the time of a retry
+		perLock   = 32      // a durable lock
 		perState  = 64 + 32 // a session's state, its name, a name's share of a record
 		samples   = 32
 		perRecord = 64 // of samples that were not found
 	)
 	seenFirst, seenEnd := q.Window.Bounds()
-	size := uint64(fixed) + perReason*uint64(q.Reasons.Len()) + perSight*(seenEnd-seenFirst) + perState*uint64(max(0, len(q.Sessions.All)-1)+max(0, q.Index.KeyCount()-1))
+	size := uint64(fixed) + perReason*uint64(q.Reasons.Len()+q.Saved.Len()) + perRetry*uint64(q.Retries.Len()) + perLock*uint64(q.Locks.DurableCount()) + perSight*(seenEnd-seenFirst) + perState*uint64(max(0, len(q.Sessions.All)-1)+max(0, q.Index.KeyCount()-1))
 	total := uint64(q.Counts().Total())
 	if total == 0 {
 		return size
@@ -284,13 +288,14 @@ func (q *Core) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) cu
 }
 
 // StateHash hashes everything that a restart must restore, as of now. Two queues with the
-// same hash are the same except for their locks.
+// same hash are the same except for the locks that are not durable.
 func (q *Core) StateHash(now time.Time) [32]byte {
 	var out machine.Effects
+	at := entries.Nanos(now)
 	out.Uint(uint64(q.Index.Entries.Last))
 	out.Fixed(q.LastIn)
 	record.WriteSettings(&out, q.Config)
-	for _, s := range q.Window.Contents(entries.Nanos(now)) {
+	for _, s := range q.Window.Contents(at) {
 		out.Raw(s.ID[:])
 		out.Fixed(s.At)
 	}
@@ -304,8 +309,12 @@ func (q *Core) StateHash(now time.Time) [32]byte {
 		out.Uint(uint64(seq))
 		record.WriteItem(&out, &it, 0)
 		out.Fixed(q.EnqueuedAt(seq, e))
-		if reason, ok := q.Reasons.Get(seq); ok {
-			out.Ref(reason)
+		q.beside(seq, out.Ref)
+		switch {
+		case e.Is(entries.Retrying) && q.Retries.All[e.StateIndex].At > at:
+			out.Fixed(q.Retries.All[e.StateIndex].At)
+		case e.Is(entries.Locked) && q.DurableLock(e):
+			record.WriteLock(&out, &q.Locks.All[e.StateIndex])
 		}
 	}
 	for _, k := range q.Index.StartedKeys() {
