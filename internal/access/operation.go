@@ -32,7 +32,7 @@ var operations = []Operation{
 		AMQP: []string{names.ScheduleMessage, names.CancelScheduledMessage},
 		HTTP: []string{"sendToQueue", "sendToTopic", "restSend"}},
 	{What: "receive and settle", Needs: Listen,
-		AMQP: []string{names.ReceiveBySequenceNumber, names.RenewLock, names.UpdateDisposition},
+		AMQP: []string{names.ReceiveBySequenceNumber, names.RenewLock, names.UpdateDisposition, names.SaveState},
 		HTTP: []string{"restReceive"}},
 	{What: "sessions", Needs: Listen,
 		AMQP: []string{names.RenewSessionLock, names.GetSessionState, names.SetSessionState, names.GetMessageSessions}},

@@ -144,12 +144,13 @@ type Message struct {
 	fields
 	SequenceNumber         queue.SeqNo `json:"sequenceNumber"`
 	EnqueuedSequenceNumber queue.SeqNo `json:"enqueuedSequenceNumber,omitzero"` // in the topic, say
-	State                  string      `json:"state"`                           // ready, locked, deferred or scheduled
+	State                  string      `json:"state"`                           // ready, locked, deferred, scheduled or retrying
 	Level                  queue.Level `json:"level"`
 	Class                  string      `json:"class,omitzero"` // of the queue's policy
 	DeliveryCount          uint32      `json:"deliveryCount"`  // deliveries that failed
 	EnqueuedAt             time.Time   `json:"enqueuedAt"`
 	LockedUntil            time.Time   `json:"lockedUntil,omitzero"`
+	RetryAt                time.Time   `json:"retryAt,omitzero"` // of one that is retrying
 	ExpiresAt              time.Time   `json:"expiresAt,omitzero"`
 
 	DeadLetterReason      string `json:"deadLetterReason,omitzero"`
@@ -168,6 +169,7 @@ type Message struct {
 
 var stateNames = map[queue.State]string{
 	queue.Ready: "ready", queue.Locked: "locked", queue.Deferred: "deferred", queue.Scheduled: "scheduled",
+	queue.Retrying: "retrying",
 }
 
 // show describes a message, with at most limit bytes of its body.
@@ -176,6 +178,9 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 		SequenceNumber: d.Seq, EnqueuedSequenceNumber: d.Origin, State: stateNames[d.State], Level: d.Level,
 		DeliveryCount: d.Failures, EnqueuedAt: d.EnqueuedAt.UTC(), LockedUntil: d.LockedUntil.UTC(), ExpiresAt: d.ExpiresAt.UTC(),
 		Properties: map[string]any{}, Size: m.Size(),
+	}
+	if d.State == queue.Retrying {
+		s.RetryAt = d.NotBefore.UTC()
 	}
 	s.fields = fields{
 		MessageID: m.MessageIDString(), Subject: m.Subject(), To: m.To(), ReplyTo: m.ReplyTo(),

@@ -242,7 +242,7 @@ func lookup(c *call, addr string, seq queue.SeqNo) (*broker.Delivery, *message.M
 	if len(ds) == 0 || ds[0].Seq != seq {
 		return nil, nil, broker.ErrMessageNotFound
 	}
-	if !c.ChargeMemory(c.Request, shownCost*int64(ds[0].Body.Size)) {
+	if !c.ChargeMemory(c.Request, shownCost*ds[0].Size()) {
 		return nil, nil, problem.Busy()
 	}
 	m, err := ds[0].Message()

@@ -177,6 +177,7 @@ func (n *Namespace) count(c *call) error {
 func add(sum *broker.Counts, c broker.Counts) {
 	sum.Active += c.Active
 	sum.Locked += c.Locked
+	sum.Retrying += c.Retrying
 	sum.Deferred += c.Deferred
 	sum.Scheduled += c.Scheduled
 	sum.Dead += c.Dead

@@ -113,7 +113,7 @@ func purgeChosen(c *call, addr string, from queue.SeqNo, most int, wanted func(*
 // matches reports whether a message is wanted. Its body is charged before it is loaded, and
 // not kept.
 func (c *call) matches(d *broker.Delivery, wanted func(*broker.Delivery, *message.Message) bool) (matched bool, err error) {
-	if err := c.chargeLargest(int64(d.Body.Size)); err != nil {
+	if err := c.chargeLargest(d.Size()); err != nil {
 		return false, err
 	}
 	defer d.Unload()

@@ -69,7 +69,7 @@ func (p *peeking) next() (*Message, error) {
 		}
 		d := &p.ds[0]
 		p.from = d.Seq
-		if err := p.c.chargeLargest(int64(d.Body.Size)); err != nil {
+		if err := p.c.chargeLargest(d.Size()); err != nil {
 			return nil, err
 		}
 		if err := p.c.Context().Err(); err != nil {

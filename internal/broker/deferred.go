@@ -57,7 +57,7 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 func (o *Deferred) fit(ds []Delivery) []Delivery {
 	size := 0
 	for i := range ds {
-		size += int(ds[i].Body.Size)
+		size += int(ds[i].Size())
 		if i > 0 && o.MaxBytes > 0 && size > o.MaxBytes {
 			Return(ds[i:])
 			return ds[:i]

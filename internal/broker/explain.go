@@ -79,7 +79,7 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 	if err != nil {
 		return Explanation{}, err
 	}
-	if err := catalog.Charge(ctx, int64(found.Message.Body.Size)); err != nil {
+	if err := catalog.Charge(ctx, found.Message.Size()); err != nil {
 		return Explanation{}, err
 	}
 	m, err := found.Message.Message()
@@ -102,7 +102,7 @@ func (b *Broker) why(n *catalog.Entity, c *catalog.Classifier, m *message.Messag
 
 // setPosition sets the effective level and the messages before it.
 func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
-	x.State = [...]string{"waiting", "deferred", "scheduled", "locked"}[pos.State]
+	x.State = [...]string{"waiting", "deferred", "scheduled", "locked", "retrying"}[pos.State]
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
 	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.LevelOrder.String(), pos.Saturated
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
@@ -143,6 +143,11 @@ func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
 		x.BlockedBy = fmt.Sprintf("its session %q is locked by a consumer", pos.Session)
 	case queue.BlockedByCap:
 		x.BlockedBy = fmt.Sprintf("its fair key %q has reached its concurrency limit", pos.Key)
+	case queue.BlockedByRetry:
+		x.BlockedBy = "a delivery has failed, and it waits for the time of the next one"
+		if pos.State != queue.Retrying {
+			x.BlockedBy = fmt.Sprintf("a delivery in its session %q has failed, which waits for the time of the next one", pos.Session)
+		}
 	case queue.BlockedByRate:
 		x.BlockedBy = fmt.Sprintf("its fair key %q has reached its rate limit", pos.Key)
 	default:
@@ -165,7 +170,7 @@ func (x *Explanation) estimate(pos queue.Position, rate float64) {
 	case pos.BlockedBy == queue.BlockedByDeferral, pos.BlockedBy == queue.BlockedByPause:
 		x.Calculation = "unknown: " + x.BlockedBy
 		return
-	case pos.BlockedBy == queue.BlockedBySchedule && x.BlockedUntil != nil:
+	case (pos.BlockedBy == queue.BlockedBySchedule || pos.BlockedBy == queue.BlockedByRetry) && x.BlockedUntil != nil:
 		s := max(x.BlockedUntil.Sub(x.At), 0).Seconds()
 		x.Start = &s
 		x.Calculation = fmt.Sprintf("at %s at the earliest, and then by its place", x.BlockedUntil.Format(time.RFC3339))

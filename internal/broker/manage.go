@@ -76,6 +76,30 @@ func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token, h
 	return until, catalog.Translate(err)
 }
 
+// RenewDurably is Renew with locks that survive a restart of the broker.
+func (b *Broker) RenewDurably(ctx context.Context, addr string, tokens []queue.Token, held ...queue.SessionLock) ([]time.Time, error) {
+	n, part, err := b.Readable(addr)
+	if err != nil {
+		return nil, err
+	}
+	until, err := queueserver.Do(ctx, n.Shard, queueserver.Renew{Queue: n.QueueID(part), Tokens: tokens, Sessions: held, Durable: true})
+	return until, catalog.Translate(err)
+}
+
+// SaveState keeps a state beside a locked message, which is delivered as its property
+// triagemq-state, renews the lock durably and returns when that ends. For held see Settle.
+func (b *Broker) SaveState(ctx context.Context, addr string, t queue.Token, state []byte, held ...queue.SessionLock) (time.Time, error) {
+	n, part, err := b.Readable(addr)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if err := limits.CheckBytes("the state of a message", len(state), limits.SavedState); err != nil {
+		return time.Time{}, catalog.Invalid(err)
+	}
+	until, err := queueserver.Do(ctx, n.Shard, queueserver.Save{Queue: n.QueueID(part), Token: t, State: state, Sessions: held})
+	return until, catalog.Translate(err)
+}
+
 // Peek returns messages in any state in sequence order, from the first that is not below
 // from.
 func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max int, session *string) ([]Delivery, error) {
@@ -232,8 +256,8 @@ func (rt *Runtime) add(part queueserver.SubQueue, c queue.Counts) {
 	rt.Bytes += c.Bytes
 	switch part {
 	case queueserver.Main:
-		rt.Active = c.Ready + c.Locked
-		rt.Locked, rt.Deferred, rt.Scheduled = c.Locked, c.Deferred, c.Scheduled
+		rt.Active = c.Ready + c.Locked + c.Retrying
+		rt.Locked, rt.Retrying, rt.Deferred, rt.Scheduled = c.Locked, c.Retrying, c.Deferred, c.Scheduled
 	case queueserver.DeadLetter:
 		rt.Dead = c.Total()
 	case queueserver.TransferDeadLetter:

@@ -45,6 +45,8 @@ const (
 	Release    = catalog.Release // handed back: does not count
 	Defer      = catalog.Defer
 	DeadLetter = catalog.DeadLetter
+
+	LongestRetry = catalog.LongestRetry
 )
 
 // Guard returns a context for changes of entities that are made only if check returns

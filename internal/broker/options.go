@@ -51,13 +51,19 @@ type ReceiverOptions struct {
 	// Recall says that the receiver releases messages that it has not started, on request:
 	// its Sink must be a queueserver.Recaller.
 	Recall bool
+	// DurableLocks makes the locks of its messages survive a restart from the beginning. It
+	// is not for sessions.
+	DurableLocks bool
 
 	probing bool // see queueserver.Attachment
 }
 
 // take resolves the names of classes.
 func (o *ReceiverOptions) take(p *policy.Policy) (queue.TakeOptions, error) {
-	w := queue.TakeOptions{MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, HasMaxLevel: o.HasMaxLevel, ReceiveAndDelete: o.Mode == ReceiveAndDelete}
+	w := queue.TakeOptions{
+		MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, HasMaxLevel: o.HasMaxLevel,
+		ReceiveAndDelete: o.Mode == ReceiveAndDelete, DurableLock: o.DurableLocks,
+	}
 	if o.MinClass != "" {
 		level, err := levelOf(p, o.MinClass)
 		if err != nil {
@@ -109,8 +115,9 @@ type SenderOptions struct {
 
 // Counts are the messages of an entity by state.
 type Counts struct {
-	Active       int64 `json:"active"` // ready and locked
+	Active       int64 `json:"active"` // ready, locked and retrying
 	Locked       int64 `json:"locked"`
+	Retrying     int64 `json:"retrying"` // have failed, and wait until a time
 	Deferred     int64 `json:"deferred"`
 	Scheduled    int64 `json:"scheduled"`
 	Dead         int64 `json:"deadLetter"`

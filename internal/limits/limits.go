@@ -48,6 +48,10 @@ const (
 	// SettledBytes is how many bytes one settlement may write: the properties, reason
 	// and description times the messages that get them.
 	SettledBytes = 16 << 20
+	// RetryDays is for how many days a message may wait for its next delivery.
+	RetryDays = 366
+	// SavedState is how many bytes the state may have that a consumer saves beside a message.
+	SavedState = 64 << 10
 	// PeekedMessages is how many messages one peek may ask for.
 	PeekedMessages = 1000
 	// SentByHTTP is how many messages one HTTP request may send.

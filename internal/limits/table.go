@@ -35,6 +35,8 @@ var table = []row{
 	{"Lock tokens or sequence numbers in one request", Tokens, Count},
 	{"Properties to modify, reason and description × messages, in one settlement", SettledBytes, Bytes},
 	{"Messages in one peek", PeekedMessages, Count},
+	{"Days until a message is tried again", RetryDays, Count},
+	{"State that a consumer saves of a message", SavedState, Bytes},
 	{"Messages in one HTTP request", SentByHTTP, Count},
 	{"Elements in a page of a list", Listed, Count},
 	{"Messages that one request examines with a filter", Examined, Count},

@@ -56,6 +56,8 @@ type BrokerProperties struct {
 	Class string
 	// Objective is how long messages of Class may wait; zero if the policy does not say.
 	Objective time.Duration
+	// RetryAt is until when a peeked message waits for a retry; zero if it does not.
+	RetryAt time.Time
 	// State is set for peeked and for deferred messages, never for plain
 	// deliveries.
 	State State
@@ -235,6 +237,10 @@ func appendAnnotations(dst []byte, m *Message, s *BrokerProperties) []byte {
 		w.key(names.AnnotationObjective)
 		w.dst = codec.AppendLong(w.dst, s.Objective.Milliseconds())
 	}
+	if !s.RetryAt.IsZero() {
+		w.key(names.AnnotationRetryAt)
+		w.dst = codec.AppendTimestamp(w.dst, s.RetryAt)
+	}
 	if s.State != StateUnset {
 		w.key(AnnotationState)
 		w.dst = codec.AppendInt(w.dst, int32(s.State-StateActive))
@@ -263,7 +269,7 @@ func (s *BrokerProperties) owns(name string) bool {
 	switch name {
 	case AnnotationSequenceNumber, AnnotationEnqueuedTime, AnnotationLockedUntil,
 		AnnotationEnqueuedSequenceNumber, AnnotationState, names.AnnotationSource, names.AnnotationLevel, names.AnnotationClass,
-		names.AnnotationObjective:
+		names.AnnotationObjective, names.AnnotationRetryAt:
 		return true
 	case AnnotationDeadLetterSource:
 		return s.DeadLetterSource != ""

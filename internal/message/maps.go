@@ -32,6 +32,7 @@ const (
 // Names of the application properties that say why a message is in a dead-letter
 // queue.
 const (
+	PropertyState                 = names.PropertyState
 	PropertyDeadLetterReason      = names.DeadLetterReason
 	PropertyDeadLetterDescription = names.DeadLetterDescription
 )

@@ -24,6 +24,7 @@ var reservedAnnotations = map[string]bool{
 	names.AnnotationLevel:            true,
 	names.AnnotationClass:            true,
 	names.AnnotationObjective:        true,
+	names.AnnotationRetryAt:          true,
 	annotationReplyLevel:             true,
 	annotationReplyClass:             true,
 	annotationReplySince:             true,

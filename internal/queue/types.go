@@ -149,6 +149,11 @@ type Delivery struct {
 	Saved         Ref       // where the state is stored that a consumer has saved; zero is none
 }
 
+// Size returns how many bytes the body has, with what is beside it.
+func (d *Delivery) Size() int64 {
+	return int64(d.Body.Size) + int64(d.Reason.Size) + int64(d.Saved.Size)
+}
+
 // TTL returns the time to live, from EnqueuedAt on; zero is without limit.
 func (d *Delivery) TTL() time.Duration {
 	if d.ExpiresAt.IsZero() {

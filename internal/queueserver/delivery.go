@@ -59,7 +59,7 @@ func (d *Delivery) Damaged() bool { return d.damaged }
 // with the queue to read it through.
 func (s *Shard) delivery(hq *hostedQueue, qd queue.Delivery) Delivery {
 	d := Delivery{Delivery: qd, from: hq}
-	if qd.Reason == (queue.Ref{}) { // else the reason has to be read
+	if bodies.Alone(&qd) { // else what is beside it has to be read
 		d.msg = s.cache.Get(qd.Body)
 	}
 	return d
@@ -77,10 +77,9 @@ func (hq *hostedQueue) load(d queue.Delivery) (m *message.Message, damaged bool,
 		switch {
 		case err != nil:
 			return nil, false, err
-		case now.Body == d.Body && now.Reason == d.Reason:
+		case !bodies.Moved(&d, &now):
 			return hq.unreadable(d, journal.ErrFreed)
 		}
-		d.Body, d.Reason = now.Body, now.Reason
 	}
 	if err != nil && !errors.Is(err, journal.ErrClosed) {
 		return hq.unreadable(d, err)

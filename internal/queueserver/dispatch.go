@@ -131,9 +131,9 @@ func (s *Shard) dispatchOne(c *consumer) bool {
 	case s.eff.Size() > before:
 		// Its key is started by it, and stays so after a crash if it was seen. To
 		// have cleared away what had expired leaves records, too, and is as rare.
-	case qd.Failures > 0 || c.queue.part != Main:
-		// It may have changed and come back. Failures show that, but those of dead
-		// letters are not counted.
+	case qd.Failures > 0 || c.queue.part != Main || qd.Saved != (queue.Ref{}):
+		// It may have changed and come back. Failures and a saved state show that, but
+		// failures of dead letters are not counted.
 	default:
 		if arrival, ok := c.queue.arrivals.Position(qd.Seq, s.tx.Durable()); ok {
 			at = max(arrival, c.queue.fence)

@@ -182,7 +182,7 @@ var errNotRead = errors.New("queueserver: body is not in memory")
 // body returns the message that a token locks, with its reason if it has one.
 func (e *editing) body(s *Shard, t queue.Token) (*message.Message, error) {
 	d, _ := e.queue.q.Lookup(t.Seq)
-	if d.Reason == (queue.Ref{}) {
+	if d.Saved = (queue.Ref{}); bodies.Alone(&d) { // the saved state stays beside the new body
 		if m := s.cache.Get(d.Body); m != nil {
 			return m, nil
 		}
@@ -218,10 +218,10 @@ func (e *editing) park(s *Shard) {
 		if !ok || !e.queue.q.LockValid(s.tx.Now(), t) {
 			continue
 		}
-		d.Token = t
+		d.Token, d.Saved = t, queue.Ref{}
 		f := &fetch{queue: e.queue, d: d, taker: e}
 		e.read = append(e.read, f)
-		size += int(d.Body.Size)
+		size += int(d.Size())
 		s.tx.Fetch(f)
 	}
 	e.left = len(e.read)

@@ -18,7 +18,7 @@ import (
 // fetch is a body that is read in the background.
 type fetch struct {
 	queue *hostedQueue
-	d     queue.Delivery // number, token, and where the body and the reason are
+	d     queue.Delivery // number, token, and where the body is, and what is beside it
 	taker fetchTaker
 
 	msg     *message.Message
@@ -31,7 +31,7 @@ type fetch struct {
 type fetchTaker interface{ fetched(s *Shard, f *fetch) }
 
 // Size implements [engine.Fetch].
-func (f *fetch) Size() int { return int(f.d.Body.Size) }
+func (f *fetch) Size() int { return int(f.d.Size()) }
 
 // AppendReads implements [engine.Fetch].
 func (f *fetch) AppendReads(reads []journal.Read) []journal.Read {
@@ -57,9 +57,5 @@ func (f *fetch) Fetched(tx *engine.Tx) {
 // whether that is another place.
 func (f *fetch) relocate() bool {
 	d, ok := f.queue.q.Lookup(f.d.Seq)
-	if !ok || d.Body == f.d.Body && d.Reason == f.d.Reason {
-		return false
-	}
-	f.d.Body, f.d.Reason = d.Body, d.Reason
-	return true
+	return ok && bodies.Moved(&f.d, &d)
 }

@@ -46,6 +46,7 @@ func aboutOf(q any) ID {
 
 func (o Peek) about() ID              { return o.Queue.Entity }
 func (o Renew) about() ID             { return o.Queue.Entity }
+func (o Save) about() ID              { return o.Queue.Entity }
 func (o CheckSessionLocks) about() ID { return o.Queue.Entity }
 func (o CancelScheduled) about() ID   { return o.Queue.Entity }
 func (o LockDeferred) about() ID      { return o.Queue.Entity }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
 // Peek shows up to Max messages in all states, by number, from From on.
@@ -95,6 +96,9 @@ type Renew struct {
 	// Sessions are the locks that the caller has on sessions. In a queue of sessions
 	// each message must be in one of them.
 	Sessions []queue.SessionLock
+	// Durable asks for locks that survive a restart. They are not while the disk has no
+	// space for that.
+	Durable bool
 }
 
 func (o Renew) begin(_ *Shard, r *[]time.Time) work {
@@ -115,13 +119,69 @@ func (o Renew) begin(_ *Shard, r *[]time.Time) work {
 		}
 		until := make([]time.Time, len(o.Tokens))
 		for i, t := range o.Tokens {
-			if until[i], err = hq.q.Renew(s.tx.Now(), t); err != nil {
+			if until[i], err = s.renew(hq, t, o.Durable); err != nil {
 				return err
 			}
 		}
 		*r = until
+		s.collectEffects(hq)
 		s.touch(hq) // its deadline is another one now
 		return nil
+	})
+}
+
+// perRenewal is what a durable renewal writes.
+const perRenewal = 64
+
+// renew extends a lock. One that is durable stays so, if there is space to log that.
+func (s *Shard) renew(hq *hostedQueue, t queue.Token, durable bool) (time.Time, error) {
+	now := s.tx.Now()
+	if (durable || hq.q.LockDurable(now, t)) && s.tx.HasSpace(perRenewal) {
+		return hq.q.RenewDurably(now, t, s.out(hq))
+	}
+	return hq.q.Renew(now, t)
+}
+
+// Save keeps a state beside a locked message, in place of the one that it has, and extends
+// the lock durably. It replies until when that is valid; queue.ErrLockLost, queue.ErrFull,
+// ErrMemory, ErrDiskFull.
+type Save struct {
+	Queue QueueID
+	Token queue.Token
+	State []byte
+	// Sessions are as in Renew.
+	Sessions []queue.SessionLock
+}
+
+func (o Save) begin(_ *Shard, r *time.Time) work {
+	raw := bodies.SavedState(o.State)
+	return once(func(s *Shard) error {
+		hq, err := s.use(o.Queue)
+		if err == nil {
+			err = checkSessionLocks(hq.q, s.tx.Now(), []queue.Token{o.Token}, o.Sessions)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !hq.q.LockValid(s.tx.Now(), o.Token):
+			_, err := hq.q.Renew(s.tx.Now(), o.Token) // says what was lost
+			return err
+		case !hq.q.SavedFits(o.Token.Seq, len(raw)):
+			return queue.ErrFull
+		case !s.tx.HasSpace(len(raw) + perFailure + perRenewal):
+			return ErrDiskFull
+		}
+		ref, err := s.tx.StoreOne(raw)
+		if err != nil {
+			return err
+		}
+		defer s.collectEffects(hq)
+		if err := hq.q.Save(s.tx.Now(), o.Token, ref, s.out(hq)); err != nil {
+			return err
+		}
+		*r, err = hq.q.RenewDurably(s.tx.Now(), o.Token, s.out(hq))
+		s.touch(hq)
+		return err
 	})
 }
 

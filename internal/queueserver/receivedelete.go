@@ -49,7 +49,7 @@ func (s *Shard) dispatchAndDelete(c *consumer) bool {
 	c.deliveredCount++
 	if qd.Token != (queue.Token{}) {
 		c.fetching = append(c.fetching, &fetch{queue: c.queue, d: qd, taker: c})
-		c.fetchSize += int(qd.Body.Size)
+		c.fetchSize += int(qd.Size())
 		s.tx.Fetch(c.fetching[len(c.fetching)-1])
 		if o, ok := c.queue.observer.(TransitObserver); ok {
 			s.seen = qd
@@ -80,7 +80,7 @@ func (c *consumer) fetched(s *Shard, _ *fetch) {
 		f := c.fetching[0]
 		c.fetching[0] = nil
 		c.fetching = c.fetching[1:]
-		c.fetchSize -= int(f.d.Body.Size)
+		c.fetchSize -= int(f.d.Size())
 		if !s.finishFetch(c, f) {
 			c.deliveredCount-- // it takes another one instead
 		}
@@ -110,7 +110,7 @@ func (s *Shard) finishFetch(c *consumer, f *fetch) bool {
 	}
 	d := Delivery{Delivery: f.d, msg: f.msg, from: hq, damaged: f.damaged}
 	d.Token, d.LockedUntil, d.State = queue.Token{}, time.Time{}, queue.Ready // it has no lock
-	d.Body, d.Reason = now.Body, now.Reason                                   // they may have been moved
+	d.Body, d.Reason, d.Saved = now.Body, now.Reason, now.Saved               // they may have been moved
 	if _, err := hq.q.Complete(s.tx.Now(), f.d.Token, s.out(hq)); err != nil {
 		return false
 	}

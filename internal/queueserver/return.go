@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
 // withdraw returns all deliveries to a consumer that its sink has not got.
@@ -125,13 +126,13 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 		s.strand(d, by) // what settling it takes is for others by now
 		return
 	}
-	if !s.tx.Retained(qd.Body) || qd.Reason != (queue.Ref{}) && !s.tx.Retained(qd.Reason) {
-		ref, err := s.tx.StoreOne(d.msg.Bytes()) // with its reason, if it has one
+	if !s.retained(&qd) {
+		ref, err := s.tx.StoreOne(d.msg.Bytes()) // with what was beside it
 		if err != nil {
 			s.strand(d, by)
 			return
 		}
-		qd.Body, qd.Reason = ref, queue.Ref{}
+		qd.Body, qd.Reason, qd.Saved = ref, queue.Ref{}, queue.Ref{}
 	}
 	if err := by(hq.q, s.tx.Now(), &qd, s.out(hq)); err != nil {
 		return // the queue has it
@@ -140,9 +141,20 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 	s.setFence(hq)
 	s.tx.MustCommit()
 	s.collectEffects(hq)
-	if qd.Reason == (queue.Ref{}) && !d.damaged { // a placeholder is not the body
+	if bodies.Alone(&qd) && !d.damaged { // a placeholder is not the body
 		s.cache.Put(qd.Body, d.msg, 1)
 	}
+}
+
+// retained reports whether the journal still has the body of a message that was removed, and
+// what was beside it.
+func (s *Shard) retained(d *queue.Delivery) bool {
+	for _, r := range []queue.Ref{d.Body, d.Reason, d.Saved} {
+		if r != (queue.Ref{}) && !s.tx.Retained(r) {
+			return false
+		}
+	}
+	return true
 }
 
 // returned tells the observer of a queue that a message is ready again.

@@ -4,6 +4,7 @@ package queueserver
 
 import (
 	"errors"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/message"
@@ -34,6 +35,8 @@ type Settle struct {
 	Consumer ConsumerID
 	// Reason and Description are written into a rejected message.
 	Reason, Description string
+	// RetryAfter is how long nobody gets a message that is abandoned; zero or less is at once.
+	RetryAfter time.Duration
 	// Properties are merged into a message that is not completed.
 	Properties []message.Change
 	// Done gets, when all is durable, nil if every token was valid, else an
@@ -129,6 +132,7 @@ func (o *settling) edits() bool {
 
 // settle decides about the i-th message.
 func (o *settling) settle(s *Shard, hq *hostedQueue, i int, t queue.Token) {
+	written := s.eff.Size()
 	m, err := o.one(s, hq, t)
 	if err != nil {
 		o.refuse(i, err)
@@ -136,6 +140,9 @@ func (o *settling) settle(s *Shard, hq *hostedQueue, i int, t queue.Token) {
 	}
 	if o.Disposition == Release {
 		hq.recalled.Released(t)
+		if s.eff.Size() > written { // the end of a durable lock: the next one may not have it before
+			s.setFence(hq)
+		}
 	}
 	if hq.observer != nil {
 		hq.observer.Settled(s.tx.Now(), o.Disposition, m)
@@ -171,6 +178,9 @@ func (o *settling) one(s *Shard, hq *hostedQueue, t queue.Token) (queue.Settled,
 	case Complete:
 		return hq.q.Complete(s.tx.Now(), t, s.out(hq))
 	case Abandon:
+		if o.RetryAfter > 0 {
+			return hq.q.Retry(s.tx.Now(), t, s.tx.Now().Add(o.RetryAfter), s.out(hq))
+		}
 		return hq.q.Abandon(s.tx.Now(), t, s.out(hq))
 	case Release:
 		return hq.q.Release(s.tx.Now(), t, s.out(hq))

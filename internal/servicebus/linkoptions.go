@@ -55,6 +55,10 @@ func linkOptionsOf(properties []byte, o *broker.ReceiverOptions) (w linkOptions,
 		w.recall, _ = v.Bool()
 		o.Recall, w.any = w.recall, true
 	}
+	if v, ok := wire.Lookup(properties, names.DurableLocks); ok {
+		o.DurableLocks, _ = v.Bool()
+		w.any = true
+	}
 	if v, ok := wire.Lookup(properties, names.TellLevel); ok {
 		w.tell, _ = v.Bool()
 		w.any = true

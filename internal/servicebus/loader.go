@@ -138,7 +138,7 @@ func (w *work) cost() int64 {
 	n := deliveryCost * int64(len(w.deliveries))
 	for i := range w.deliveries {
 		if d := &w.deliveries[i]; d.Loaded() {
-			n += int64(d.Body.Size)
+			n += d.Size()
 		}
 	}
 	return n
@@ -293,7 +293,7 @@ func (w *work) giveBack() { broker.Return(w.deliveries) }
 // next returns about how many bytes encode makes at a time.
 func (w *work) next() (size int) {
 	for i := range w.deliveries {
-		if size += int(w.deliveries[i].Body.Size) + deliveryCost; size >= maxEncoded {
+		if size += int(w.deliveries[i].Size()) + deliveryCost; size >= maxEncoded {
 			break
 		}
 	}

@@ -132,7 +132,7 @@ var operationNames = []string{
 	"schedule-message", "cancel-scheduled-message",
 	"peek-message", "receive-by-sequence-number", "renew-lock", "update-disposition", "batch-delete-messages",
 	"renew-session-lock", "get-session-state", "set-session-state", "get-message-sessions",
-	"add-rule", "remove-rule", "enumerate-rules", names.AnnouncePool,
+	"add-rule", "remove-rule", "enumerate-rules", names.AnnouncePool, names.SaveState,
 }
 
 var operationNeeds = map[string]access.Rights{
@@ -142,7 +142,7 @@ var operationNeeds = map[string]access.Rights{
 	"renew-session-lock": access.Listen, "get-session-state": access.Listen, "set-session-state": access.Listen,
 	"get-message-sessions": access.Listen,
 	"add-rule":             access.Listen, "remove-rule": access.Listen, "enumerate-rules": access.Listen,
-	names.AnnouncePool: access.Listen,
+	names.AnnouncePool: access.Listen, names.SaveState: access.Listen,
 }
 
 // errStatus is an answer of $management that the peer may not have what it asks for.

@@ -127,7 +127,8 @@ func outcomeOf(o *endpoint.Outcome) (outcome broker.Outcome, final bool, err err
 	case frame.StateReleased:
 		return broker.Outcome{Disposition: broker.Release}, true, nil
 	case frame.StateModified:
-		return modifiedOutcome(s), true, nil
+		outcome, err := modifiedOutcome(s)
+		return outcome, true, err
 	case frame.StateRejected:
 		return deadLetterOf(s.Error), true, nil
 	case frame.StateNone:
@@ -140,9 +141,9 @@ func outcomeOf(o *endpoint.Outcome) (outcome broker.Outcome, final bool, err err
 	return broker.Outcome{Disposition: broker.Release}, o.Settled, nil
 }
 
-// modifiedOutcome reads what becomes of a message with other properties. Our own client
-// may ask that its delivery counts as none.
-func modifiedOutcome(s frame.State) broker.Outcome {
+// modifiedOutcome reads what becomes of a message with other properties. Any client may say
+// how long nobody is to get it, and our own that its delivery counts as none.
+func modifiedOutcome(s frame.State) (broker.Outcome, error) {
 	o := broker.Outcome{Disposition: broker.Abandon, Properties: changesOf(s.Annotations)}
 	if s.UndeliverableHere {
 		o.Disposition = broker.Defer
@@ -153,7 +154,12 @@ func modifiedOutcome(s frame.State) broker.Outcome {
 		}
 		o.Properties = slices.Delete(o.Properties, i, i+1)
 	}
-	return o
+	var err error
+	if i := slices.IndexFunc(o.Properties, func(c message.Change) bool { return c.Name == names.RetryAfter }); i >= 0 {
+		o.RetryAfter, err = management.RetryAfter(o.Properties[i].Value)
+		o.Properties = slices.Delete(o.Properties, i, i+1)
+	}
+	return o, err
 }
 
 // deadLetterOf reads why a message is rejected. SDKs say it in the info of the

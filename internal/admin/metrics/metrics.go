@@ -105,8 +105,9 @@ func newGauge(name, help string, of func(broker.Runtime) int64) gauge {
 // The metrics. Their names are part of the API: they do not change after the first release.
 var (
 	gauges = []gauge{
-		newGauge("messages_active", "Messages that are ready or locked.", func(r broker.Runtime) int64 { return r.Active }),
+		newGauge("messages_active", "Messages that are ready, locked or retrying.", func(r broker.Runtime) int64 { return r.Active }),
 		newGauge("messages_locked", "Messages locked by a consumer.", func(r broker.Runtime) int64 { return r.Locked }),
+		newGauge("messages_retrying", "Messages that have failed and wait for their time.", func(r broker.Runtime) int64 { return r.Retrying }),
 		newGauge("messages_scheduled", "Scheduled messages that are not due yet.", func(r broker.Runtime) int64 { return r.Scheduled }),
 		newGauge("messages_deferred", "Deferred messages.", func(r broker.Runtime) int64 { return r.Deferred }),
 		newGauge("messages_dead_lettered", "Dead letters.", func(r broker.Runtime) int64 { return r.Dead }),

@@ -9,6 +9,7 @@
 //	DELETE /{entity}/messages/head            receive and delete                200, 204 none
 //	DELETE /{entity}/messages/{id}/{lock}     complete                          200
 //	PUT    /{entity}/messages/{id}/{lock}     unlock: the delivery has failed   200
+//	                                          ?retryAfter=60 nobody gets it for a minute
 //	POST   /{entity}/messages/{id}/{lock}     renew the lock                    200
 //
 // The broker's properties travel as JSON in the header BrokerProperties, the

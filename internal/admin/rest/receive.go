@@ -75,7 +75,7 @@ func (c *call) receive(mode broker.Mode) error {
 		broker.Return([]broker.Delivery{*d}) // it waited for longer than its right lasted
 		return err
 	}
-	if !c.ChargeMemory(c.Request, answerCost*int64(d.Body.Size)) {
+	if !c.ChargeMemory(c.Request, answerCost*d.Size()) {
 		broker.Return([]broker.Delivery{*d})
 		return problem.Busy()
 	}
@@ -220,20 +220,37 @@ func (c *call) settle(v broker.Disposition) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Broker.Settle(c.Context(), c.entity, tokens, broker.Outcome{Disposition: v}); err != nil {
+	o := broker.Outcome{Disposition: v}
+	if o.RetryAfter, err = c.retryAfter(); err != nil {
+		return err
+	}
+	if err := c.Broker.Settle(c.Context(), c.entity, tokens, o); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// renew extends a lock and says until when.
+// retryAfter returns how long nobody is to get a message that is unlocked.
+func (c *call) retryAfter() (time.Duration, error) {
+	text := c.URL.Query().Get("retryAfter")
+	if text == "" {
+		return 0, nil
+	}
+	seconds, err := strconv.Atoi(text)
+	if most := int(broker.LongestRetry / time.Second); err != nil || seconds < 0 || seconds > most {
+		return 0, problem.Bad("retryAfter is %q; it is a number of seconds from 0 to %d.", text, most)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// renew extends a lock, which survives a restart from now on, and says until when.
 func (c *call) renew() error {
 	tokens, err := c.token()
 	if err != nil {
 		return err
 	}
-	until, err := c.Broker.Renew(c.Context(), c.entity, tokens)
+	until, err := c.Broker.RenewDurably(c.Context(), c.entity, tokens)
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,10 @@ const (
 	Sources         = "triagemq:sources"
 	SourceSelection = "triagemq:source-selection"
 	Recall          = "triagemq:recall"
-	TellLevel       = "triagemq:tell-level" // tell the level and class of each message
-	Poll            = "triagemq:poll"       // each credit is drained; the end of that is told by Polled
-	Link            = "triagemq:link"       // of a link about recalls: the name of the receiver's
+	DurableLocks    = "triagemq:durable-locks" // locks survive a restart of the broker from the beginning
+	TellLevel       = "triagemq:tell-level"    // tell the level and class of each message
+	Poll            = "triagemq:poll"          // each credit is drained; the end of that is told by Polled
+	Link            = "triagemq:link"          // of a link about recalls: the name of the receiver's
 	Granted         = "triagemq:granted"
 )
 

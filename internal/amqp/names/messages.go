@@ -26,12 +26,14 @@ const (
 	AnnotationClass  = "x-triage-class"
 	// AnnotationObjective is how long messages of the class may wait, in milliseconds.
 	AnnotationObjective = "x-triage-objective"
+	// AnnotationRetryAt is until when a peeked message that has failed waits.
+	AnnotationRetryAt = "x-triage-retry-at"
 )
 
 // Application properties by which a worker gives a message back with its checkpoint. Only
 // the holder of its lock can set them; the broker removes those of senders.
 const (
-	PropertyState       = "triagemq-state"       // bytes of Task.Save
+	PropertyState       = "triagemq-state"       // bytes that SaveState has, too
 	PropertyPreemptions = "triagemq-preemptions" // how often the task was preempted
 )
 

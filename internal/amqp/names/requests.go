@@ -36,6 +36,22 @@ const (
 // knows it.
 const Uncounted = "triagemq:uncounted"
 
+// RetryAfter is how long nobody gets a message that is abandoned, in milliseconds: an annotation
+// of the state modified, or a field of UpdateDisposition. Only our own broker knows it.
+const RetryAfter = "triagemq:retry-after"
+
+// SaveState is an operation of $management that is ours: it keeps a state beside a locked
+// message, and renews the lock durably.
+const SaveState = "triagemq:save-state"
+
+// What SaveState is told, and what RenewLock may be.
+const (
+	SavedToken   = "lock-token"
+	SavedState   = "state"            // binary
+	SavedUntil   = "expiration"       // in the reply: when the lock ends
+	DurableRenew = "triagemq:durable" // the lock survives a restart of the broker
+)
+
 // Operations of $management.
 const (
 	RenewLock               = "com.microsoft:renew-lock"

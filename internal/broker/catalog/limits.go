@@ -53,6 +53,9 @@ func checkNames(a *queue.Arrival) error {
 func checkOutcome(tokens int, o *Outcome) error {
 	size, err := message.CheckChanges(o.Properties)
 	size += min(len(o.Reason), longestReason) + min(len(o.Description), longestReason)
+	if err == nil && (o.RetryAfter < 0 || o.RetryAfter > LongestRetry) {
+		err = fmt.Errorf("a retry after %v; it must be after 0s to %v", o.RetryAfter, LongestRetry)
+	}
 	if err == nil {
 		err = limits.CheckBytes("what one settlement writes into its messages", tokens*size, limits.SettledBytes)
 	}

@@ -3,6 +3,9 @@
 package catalog
 
 import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -25,10 +28,15 @@ type Outcome struct {
 	Disposition Disposition
 	Reason      string // of a dead letter
 	Description string // of a dead letter
+	// RetryAfter is how long nobody gets a message that is abandoned; zero is at once.
+	RetryAfter time.Duration
 	// Properties are merged into the application properties of a message that
 	// is not completed.
 	Properties []message.Change
 }
+
+// LongestRetry is how long a message may wait for its next delivery.
+const LongestRetry = limits.RetryDays * 24 * time.Hour
 
 // Settle settles messages of one of the queues. It never blocks and does not retain
 // tokens; done gets nil if every token was valid, else an error or nil for each. Without a
@@ -50,7 +58,7 @@ func (n *Entity) SettleAs(by queueserver.ConsumerID, part queueserver.SubQueue, 
 		}
 		done(errs)
 	}
-	if o.Properties != nil || o.Reason != "" || o.Description != "" {
+	if o.Properties != nil || o.Reason != "" || o.Description != "" || o.RetryAfter != 0 {
 		if err := checkOutcome(len(tokens), &o); err != nil {
 			refuse(err)
 			return
@@ -63,7 +71,7 @@ func (n *Entity) SettleAs(by queueserver.ConsumerID, part queueserver.SubQueue, 
 	op := &x.Settle
 	*op = queueserver.Settle{
 		ID: n.ID, SubQueue: part, Consumer: by, Tokens: append(x.one[:0], tokens...), Disposition: o.Disposition,
-		Reason: o.Reason, Description: o.Description, Properties: o.Properties,
+		Reason: o.Reason, Description: o.Description, RetryAfter: o.RetryAfter, Properties: o.Properties,
 	}
 	if done != nil {
 		op.Done = func(errs []error) {

@@ -15,8 +15,9 @@ import (
 
 // runtimeView is what an entity is like at the moment, as the API tells it.
 type runtimeView struct {
-	Active       int64 `json:"active"` // ready and locked
+	Active       int64 `json:"active"` // ready, locked and retrying
 	Locked       int64 `json:"locked"`
+	Retrying     int64 `json:"retrying"`
 	Deferred     int64 `json:"deferred"`
 	Scheduled    int64 `json:"scheduled"`
 	Dead         int64 `json:"deadLetter"`
@@ -61,7 +62,7 @@ func (e entityView) print(w io.Writer) {
 	}{
 		{"created", cli.TimeText(r.CreatedAt)}, {"changed", cli.TimeText(r.UpdatedAt)}, {"used", cli.TimeText(r.AccessedAt)},
 		{"receivers", r.Receivers}, {"size", cli.BytesText(r.Bytes)},
-		{"active", fmt.Sprintf("%d, of which %d locked", r.Active, r.Locked)},
+		{"active", fmt.Sprintf("%d, of which %d locked and %d retrying", r.Active, r.Locked, r.Retrying)},
 		{"scheduled", r.Scheduled}, {"deferred", r.Deferred}, {"dead letters", r.Dead},
 		{"to be forwarded", fmt.Sprintf("%d, and %d that could not be", r.Transfer, r.TransferDead)},
 	} {

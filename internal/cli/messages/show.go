@@ -20,7 +20,7 @@ import (
 // interface.
 type ShownMessage struct {
 	SequenceNumber        client.SeqNo   `json:"sequenceNumber"`
-	State                 string         `json:"state,omitzero"`  // ready, locked, deferred or scheduled; of a peek
+	State                 string         `json:"state,omitzero"`  // ready, locked, deferred, scheduled or retrying; of a peek
 	Level                 *uint8         `json:"level,omitempty"` // by which the queue serves it
 	Class                 string         `json:"class,omitzero"`  // of the queue's policy
 	MessageID             string         `json:"messageId,omitzero"`
@@ -34,6 +34,7 @@ type ShownMessage struct {
 	TimeToLive            string         `json:"timeToLive,omitzero"`
 	EnqueuedAt            time.Time      `json:"enqueuedAt,omitzero"`
 	LockedUntil           time.Time      `json:"lockedUntil,omitzero"`
+	RetryAt               time.Time      `json:"retryAt,omitzero"`
 	ScheduledEnqueueTime  time.Time      `json:"scheduledEnqueueTime,omitzero"`
 	DeliveryCount         uint32         `json:"deliveryCount"`
 	DeadLetterReason      string         `json:"deadLetterReason,omitzero"`
@@ -50,7 +51,7 @@ func present(m *client.Received) ShownMessage {
 	s := ShownMessage{
 		SequenceNumber: m.SeqNo, MessageID: m.ID, CorrelationID: m.CorrelationID, SessionID: m.Session,
 		Subject: m.Subject, ContentType: m.ContentType, To: m.To, ReplyTo: m.ReplyTo,
-		EnqueuedAt: m.Enqueued, LockedUntil: m.LockedUntil, ScheduledEnqueueTime: m.ScheduleAt, DeliveryCount: m.DeliveryCount,
+		EnqueuedAt: m.Enqueued, LockedUntil: m.LockedUntil, RetryAt: m.RetryAt, ScheduledEnqueueTime: m.ScheduleAt, DeliveryCount: m.DeliveryCount,
 		DeadLetterReason: m.DeadLetterReason, DeadLetterDescription: m.DeadLetterDescription, DeadLetterSource: m.DeadLetterSource,
 		Properties: m.Properties, Level: m.Level, Class: m.Class,
 	}
@@ -108,6 +109,9 @@ func (s ShownMessage) heading() string {
 	}
 	if s.DeliveryCount > 0 {
 		parts = append(parts, "failed "+cli.Count(int(s.DeliveryCount), "time"))
+	}
+	if !s.RetryAt.IsZero() {
+		parts = append(parts, "again at "+cli.TimeText(s.RetryAt))
 	}
 	return strings.Join(parts, "  ")
 }

@@ -12,12 +12,28 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// AppendReads adds what has to be read of a message to reads: its body, and its
-// reason if it has one.
+// Alone reports whether a message has nothing beside its body: no reason of a dead letter and
+// no saved state.
+func Alone(d *queue.Delivery) bool { return d.Reason == (queue.Ref{}) && d.Saved == (queue.Ref{}) }
+
+// Moved takes over where now has the body of d and what is beside it, and reports whether
+// that is another place.
+func Moved(d, now *queue.Delivery) bool {
+	if now.Body == d.Body && now.Reason == d.Reason && now.Saved == d.Saved {
+		return false
+	}
+	d.Body, d.Reason, d.Saved = now.Body, now.Reason, now.Saved
+	return true
+}
+
+// AppendReads adds what has to be read of a message to reads: its body, and what is beside
+// it, its reason and its saved state.
 func AppendReads(reads []journal.Read, d *queue.Delivery) []journal.Read {
 	reads = append(reads, engine.ReadOf(d.Body))
-	if d.Reason != (queue.Ref{}) {
-		reads = append(reads, engine.ReadOf(d.Reason))
+	for _, beside := range []queue.Ref{d.Reason, d.Saved} {
+		if beside != (queue.Ref{}) {
+			reads = append(reads, engine.ReadOf(beside))
+		}
 	}
 	return reads
 }
@@ -27,22 +43,24 @@ func AppendReads(reads []journal.Read, d *queue.Delivery) []journal.Read {
 // the body was moved.
 func Parse(reads []journal.Read, deadLetter bool) (m *message.Message, damaged bool, err error) {
 	m, err = ParseOne(&reads[0])
-	var reason *message.Message
-	if len(reads) > 1 {
-		var reasonErr error
-		reason, reasonErr = ParseOne(&reads[1])
-		if errors.Is(reasonErr, journal.ErrFreed) || errors.Is(reasonErr, journal.ErrClosed) {
-			return nil, false, reasonErr
+	var beside *message.Message
+	for i := range reads[1:] {
+		b, besideErr := ParseOne(&reads[1+i])
+		if errors.Is(besideErr, journal.ErrFreed) || errors.Is(besideErr, journal.ErrClosed) {
+			return nil, false, besideErr
+		}
+		if b == nil {
+			continue
+		}
+		if beside = b; err == nil {
+			m, err = merged(m, b)
 		}
 	}
 	switch {
-	case err == nil && reason != nil:
-		m, err = withReason(m, reason)
-		return m, false, err
 	case err == nil, errors.Is(err, journal.ErrFreed), errors.Is(err, journal.ErrClosed), !deadLetter:
 		return m, false, err
 	}
-	return Placeholder(reason), true, nil
+	return Placeholder(beside), true, nil
 }
 
 // ParseOne returns the message in a body that was read.

@@ -56,10 +56,17 @@ func clip(text string) string {
 	return text
 }
 
-// withReason returns a dead letter with its reason among its properties.
-func withReason(m, reason *message.Message) (*message.Message, error) {
+// SavedState returns the body that has the state which a consumer has saved of a message.
+func SavedState(state []byte) []byte {
+	d := message.Draft{Application: []message.Pair{{Name: message.PropertyState, Value: codec.Binary(state)}}}
+	return d.Encode(nil)
+}
+
+// merged returns a message with what is beside it among its properties: the reason of a dead
+// letter, a saved state.
+func merged(m, beside *message.Message) (*message.Message, error) {
 	var set []message.Change
-	for name, v := range reason.Properties() {
+	for name, v := range beside.Properties() {
 		set = append(set, message.Change{Name: name, Value: v})
 	}
 	return message.ParseStored(m.Edit(message.Edit{Properties: set}))

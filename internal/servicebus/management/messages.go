@@ -36,7 +36,12 @@ func renewLock(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	until, err := k.broker.Renew(ctx, k.Entity(), tokens, k.held...)
+	renew := k.broker.Renew
+	v, _ := k.Body().Lookup(names.DurableRenew)
+	if durable, _ := v.Bool(); durable {
+		renew = k.broker.RenewDurably
+	}
+	until, err := renew(ctx, k.Entity(), tokens, k.held...)
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -63,6 +68,11 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 		}
 	}
 	o := broker.Outcome{Disposition: disposition}
+	if v, ok := k.Body().Lookup(names.RetryAfter); ok {
+		if o.RetryAfter, err = RetryAfter(v); err != nil {
+			return codec.Value{}, err
+		}
+	}
 	if reason := k.Text("deadletter-reason"); reason != nil {
 		o.Reason = strings.Clone(*reason) // here and below, not to keep the request
 	}
@@ -81,6 +91,25 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 	}
 	release := func() { k.Conn().Memory().Release(charge) }
 	return wire.Done, k.broker.SettleThen(ctx, k.Entity(), tokens, o, release, k.held...)
+}
+
+// saveState keeps a state beside a locked message.
+func saveState(ctx context.Context, k *call) (codec.Value, error) {
+	v, _ := k.Body().Lookup(names.SavedToken)
+	id, ok := v.UUID()
+	if !ok {
+		return codec.Value{}, azure.BadArgument(names.SavedToken, "a uuid")
+	}
+	v, _ = k.Body().Lookup(names.SavedState)
+	state, ok := v.Bytes()
+	if !ok {
+		return codec.Value{}, azure.BadArgument(names.SavedState, "binary")
+	}
+	until, err := k.broker.SaveState(ctx, k.Entity(), queue.TokenFrom(id), bytes.Clone(state), k.held...)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	return wire.Result(names.SavedUntil, codec.Timestamp(until)), nil
 }
 
 const (
@@ -128,7 +157,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 	kept := int64(0)
 	if mode == broker.ReceiveAndDelete { // they are not in the journal any more
 		for i := range ds {
-			kept += int64(ds[i].Body.Size)
+			kept += ds[i].Size()
 		}
 	}
 	k.OnLost(func() { broker.Return(ds) }, kept)
@@ -150,6 +179,9 @@ func peekedStamp(d *broker.Delivery, _ *message.Message) message.BrokerPropertie
 	default:
 		s.State = message.StateActive
 	}
+	if d.State == queue.Retrying {
+		s.RetryAt = d.NotBefore
+	}
 	return s
 }
 
@@ -165,7 +197,7 @@ func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Del
 	var r messagesReply
 	for i := range ds {
 		d := &ds[i]
-		if err := k.ReserveFor(max(space, int(d.Body.Size)+perMessage)); err != nil {
+		if err := k.ReserveFor(max(space, int(d.Size())+perMessage)); err != nil {
 			return codec.Value{}, err
 		}
 		m, err := d.Message()
@@ -195,7 +227,7 @@ func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Del
 // if there is any, and what they take.
 func fitting(ds []broker.Delivery, most int) (fit []broker.Delivery, space int) {
 	for i := range ds {
-		n := int(ds[i].Body.Size) + int(ds[i].Reason.Size) + perMessage
+		n := int(ds[i].Size()) + perMessage
 		if i > 0 && n > most-space {
 			return ds[:i], space
 		}

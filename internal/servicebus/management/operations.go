@@ -57,7 +57,7 @@ const (
 	bySources       // it is about several entities, of which its sender may listen to some
 )
 
-// operations are those of the service, and one of ours, by the name in the request.
+// operations are those of the service, and two of ours, by the name in the request.
 var operations = map[string]operation{
 	names.RenewLock:               {renewLock, byToken, false},
 	names.UpdateDisposition:       {updateDisposition, byToken, false},
@@ -74,6 +74,7 @@ var operations = map[string]operation{
 	names.RemoveRule:              {removeRule, unfenced, false},
 	names.EnumerateRules:          {enumerateRules, unfenced, true},
 	names.AnnouncePool:            {announcePool, bySources, false}, // ours
+	names.SaveState:               {saveState, byToken, false},      // ours
 }
 
 // Names returns the names of all operations.

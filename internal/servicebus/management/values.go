@@ -3,7 +3,13 @@
 package management
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/names"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
@@ -22,6 +28,15 @@ func Changes(v codec.Value) []message.Change {
 		}
 	}
 	return ps
+}
+
+// RetryAfter reads how long nobody is to get a message that is abandoned.
+func RetryAfter(v codec.Value) (time.Duration, error) {
+	ms, ok := wire.Integer(v)
+	if !ok || ms < 0 || ms > broker.LongestRetry.Milliseconds() {
+		return 0, azure.BadArgument(names.RetryAfter, fmt.Sprintf("a number of milliseconds from 0 to %d", broker.LongestRetry.Milliseconds()))
+	}
+	return time.Duration(ms) * time.Millisecond, nil
 }
 
 // StampOf says what goes onto a message that is delivered on a link.

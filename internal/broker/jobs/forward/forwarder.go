@@ -298,7 +298,7 @@ func (m *forwarder) move(ctx context.Context, t *transfer) {
 		m.release(d.Token)
 		return
 	}
-	size := int64(d.Body.Size)
+	size := d.Size()
 	if m.ms.space.Take(ctx, size) != nil { // the broker stops
 		m.release(d.Token)
 		return

@@ -62,7 +62,7 @@ func Preview(ctx context.Context, n *catalog.Entity, p *policy.Policy, forProces
 		}
 		ds := found.Messages
 		for i := range ds {
-			if err := catalog.Charge(ctx, int64(ds[i].Body.Size)); err != nil {
+			if err := catalog.Charge(ctx, ds[i].Size()); err != nil {
 				return r, err
 			}
 			j, err := evaluate(next, &ds[i], begin)

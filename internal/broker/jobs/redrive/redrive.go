@@ -128,7 +128,7 @@ func Run(ctx context.Context, b Broker, log *slog.Logger, addr string, r Request
 // bodies.
 func batch(ds []queueserver.Delivery) (n int, size int64) {
 	for n < len(ds) {
-		next := int64(ds[n].Body.Size)
+		next := ds[n].Size()
 		if n > 0 && size+next > batchBytes {
 			break
 		}
