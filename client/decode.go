@@ -77,6 +77,7 @@ func (m *Received) decodeAnnotations(in *amqp.Message) {
 		m.Objective = time.Duration(n) * time.Millisecond
 	}
 	m.Source, _ = in.Annotations[annotationFrom].(string)
+	m.RetryAt, _ = in.Annotations[annotationRetryAt].(time.Time)
 }
 
 // lockToken finds the lock of a delivery: in its annotation, else in the tag,

@@ -31,6 +31,7 @@ const (
 	propSources         = names.Sources
 	propSourceSelection = names.SourceSelection
 	propRecall          = names.Recall
+	propDurable         = names.DurableLocks
 	propTell            = names.TellLevel
 	propLink            = names.Link
 	propGranted         = names.Granted
@@ -45,6 +46,7 @@ const (
 	annotationClass = names.AnnotationClass
 
 	annotationObjective = names.AnnotationObjective // milliseconds
+	annotationRetryAt   = names.AnnotationRetryAt
 )
 
 // linkProperties returns o as properties of a link. TellLevel is always one, so that the
@@ -70,12 +72,16 @@ func (o *ReceiverOptions) linkProperties(entity string) map[string]any {
 			properties[propSourceSelection] = "level"
 		}
 	}
+	if o.DurableLocks {
+		properties[propDurable] = true
+	}
 	return properties
 }
 
 // Extensions reports whether the broker knows what goes beyond Service Bus: receivers of
 // priorities or of several queues, Poll in one round trip, Release with properties that
-// counts as no failure, recall of what was prefetched.
+// counts as no failure, recall of what was prefetched, Retry, SaveState, locks that survive
+// a restart of the broker.
 func (r *Receiver) Extensions() bool { return r.extensions.Load() }
 
 // granted passes a link on if the peer has understood what it was asked for.

@@ -77,14 +77,17 @@ func (r *Receiver) manageAt(ctx context.Context, entity, operation string, field
 	return r.client.manage(ctx, entity, operation, ask)
 }
 
-// RenewLock moves a message's lock into the future and notes the new end in it.
+// RenewLock moves a message's lock into the future and notes the new end in it. Our own
+// broker keeps a lock that was renewed through a restart, unless it is that of a session.
 func (r *Receiver) RenewLock(ctx context.Context, m *Received) error {
 	err := ErrLockLost
 	if m.token != (amqp.UUID{}) {
 		var reply map[string]any
-		reply, err = r.manageAt(ctx, cmp.Or(m.Source, r.entity), names.RenewLock, map[string]any{
-			"lock-tokens": []amqp.UUID{m.token},
-		})
+		fields := map[string]any{"lock-tokens": []amqp.UUID{m.token}}
+		if r.Extensions() {
+			fields[names.DurableRenew] = true
+		}
+		reply, err = r.manageAt(ctx, cmp.Or(m.Source, r.entity), names.RenewLock, fields)
 		if until, ok := reply["expirations"].([]time.Time); ok && len(until) == 1 {
 			m.LockedUntil = until[0]
 		}
@@ -93,6 +96,29 @@ func (r *Receiver) RenewLock(ctx context.Context, m *Received) error {
 		return failure(fmt.Sprintf("renew lock of message %d of", m.SeqNo), cmp.Or(m.Source, r.entity), err)
 	}
 	return nil
+}
+
+// SaveState keeps a state beside a locked message, in place of the one that it has. It is
+// durable when SaveState returns, and part of the message from then on, as its property
+// triagemq-state, until it is complete or a dead letter. SaveState renews the lock as well,
+// and returns its new end; m does not change. A state has at most 64 KiB and counts toward the size of its queue. Only our own broker
+// keeps states; see [Receiver.Extensions].
+func (r *Receiver) SaveState(ctx context.Context, m *Received, state []byte) (lockedUntil time.Time, err error) {
+	err = ErrLockLost
+	switch {
+	case !r.Extensions():
+		err = fmt.Errorf("%w: this broker keeps no states of messages", ErrNotAllowed)
+	case m.token != (amqp.UUID{}):
+		var reply map[string]any
+		reply, err = r.manageAt(ctx, cmp.Or(m.Source, r.entity), names.SaveState, map[string]any{
+			names.SavedToken: m.token, names.SavedState: state,
+		})
+		lockedUntil, _ = reply[names.SavedUntil].(time.Time)
+	}
+	if err != nil {
+		return time.Time{}, failure(fmt.Sprintf("save state of message %d of", m.SeqNo), cmp.Or(m.Source, r.entity), err)
+	}
+	return lockedUntil, nil
 }
 
 // Peek returns up to limit messages whose numbers are from or higher, in the

@@ -98,6 +98,9 @@ type Received struct {
 	Objective time.Duration
 	// State is set by Peek.
 	State State
+	// RetryAt is set by Peek: until when a message that has failed waits; see
+	// [Receiver.Retry].
+	RetryAt time.Time
 
 	// Of a dead letter: why it is one, and the entity it came from if it was
 	// forwarded.

@@ -46,6 +46,12 @@ type ReceiverOptions struct {
 	// Received.Level and Received.Class.
 	TellLevel bool
 
+	// DurableLocks asks for locks that survive a restart of the broker from the beginning:
+	// nobody else gets a message before its lock ends, and its holder can settle it on a new
+	// connection. Otherwise a lock does from its first renewal on. It costs a record in the
+	// broker's log for each delivery. It does not combine with ReceiveAndDelete or a session.
+	DurableLocks bool
+
 	// Prefetch is how many messages to fetch before Receive asks for them, which
 	// saves it a round trip; default none. They are locked and not started. Our
 	// own broker asks for the lowest of them back when it has a more urgent one
@@ -69,6 +75,8 @@ func (o *ReceiverOptions) check(session string) error {
 	refuse(o.Prefetch > 0 && o.Mode == ReceiveAndDelete, "Prefetch", "ReceiveAndDelete")
 	refuse(o.Prefetch > 0 && len(o.Sources) > 0, "Prefetch", "Sources")
 	refuse(o.Prefetch > 0 && session != "", "Prefetch", session)
+	refuse(o.DurableLocks && o.Mode == ReceiveAndDelete, "DurableLocks", "ReceiveAndDelete")
+	refuse(o.DurableLocks && session != "", "DurableLocks", session)
 	refuse(len(o.Sources) > 0 && o.Mode == ReceiveAndDelete, "Sources", "ReceiveAndDelete")
 	refuse(len(o.Sources) > 0 && session != "", "Sources", session)
 	refuse(o.SourceSelection != ByOrder && len(o.Sources) == 0, "SourceSelection", "a single source")

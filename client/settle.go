@@ -48,6 +48,25 @@ func (r *Receiver) Abandon(ctx context.Context, m *Received, properties map[stri
 	})
 }
 
+// Retry is Abandon of a message that nobody gets for some time: it waits in the broker, at
+// its old place, and a session waits for it. Waiting survives restarts of both sides, and
+// takes no lock. At most a year. Only our own broker knows it; see [Receiver.Extensions].
+func (r *Receiver) Retry(ctx context.Context, m *Received, after time.Duration, properties map[string]any) error {
+	if !r.Extensions() {
+		return failure(fmt.Sprintf("retry message %d of", m.SeqNo), cmp.Or(m.Source, r.entity),
+			fmt.Errorf("%w: this broker has no times of retry", ErrNotAllowed))
+	}
+	wait := max(after, 0).Milliseconds()
+	return r.settle(ctx, m, outcome{
+		name: "abandoned", status: "abandoned", properties: properties, extra: map[string]any{names.RetryAfter: wait},
+		onLink: func(ctx context.Context, m *Received) error {
+			changes := amqp.Annotations{names.RetryAfter: wait}
+			maps.Copy(changes, annotations(properties))
+			return m.link.receiver.ModifyMessage(ctx, m.raw, &amqp.ModifyMessageOptions{Annotations: changes})
+		},
+	})
+}
+
 // Defer puts a message aside: only [Receiver.ReceiveDeferred] brings it back, by
 // its number. It counts as a delivery, as a failed one does, and the last one makes a
 // dead letter. The properties, which may be nil, are merged into its own.

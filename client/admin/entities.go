@@ -18,8 +18,9 @@ type Entity[D any] struct {
 
 // Counts are the messages of an entity by state.
 type Counts struct {
-	Active             int64 `json:"active"` // ready and locked
+	Active             int64 `json:"active"` // ready, locked and retrying
 	Locked             int64 `json:"locked"`
+	Retrying           int64 `json:"retrying"` // have failed, and wait until a time
 	Deferred           int64 `json:"deferred"`
 	Scheduled          int64 `json:"scheduled"`
 	DeadLetter         int64 `json:"deadLetter"`
