@@ -33,6 +33,7 @@ type attempt struct {
 	suspension suspension
 	changed    chan struct{} // capacity 1: the suspension has changed
 	lockEnd    atomic.Int64  // since the start of run, by our clock
+	renewed    atomic.Bool   // the lock was renewed: it survives a restart of the broker
 	handling   bool          // the handler runs; owned by the keeper
 
 	started  bool          // owned by loop
@@ -60,7 +61,7 @@ func newAttempt(r *run, id slots.ID, d delivery) *attempt {
 	a.preemptedBefore = intProperty(d.Received, propertyPreemptions)
 	a.ctx, a.cancel = context.WithCancelCause(r.life)
 	a.suspension.hooking, a.suspension.givenUp = make(chan struct{}, 1), make(chan struct{})
-	a.noteLock(time.Now())
+	a.noteLock(time.Now(), a.LockedUntil)
 	return a
 }
 
@@ -251,9 +252,17 @@ func text(err error) string {
 	return err.Error()
 }
 
-// retry keeps the message locked until its time, then gives it back as failed. When
-// the pool stops, or too many wait, it is given back at once.
+// retry gives the message back as failed, until its time. The broker keeps that time: it
+// survives both sides, and any number of messages may wait. With another broker the message
+// stays locked here until then, unless the pool stops or too many wait.
 func (a *attempt) retry(after time.Duration, err error) {
+	if after > 0 && a.from.Extensions() {
+		later := func(ctx context.Context, m *client.Received, properties map[string]any) error {
+			return a.from.Retry(ctx, m, after, properties)
+		}
+		a.settle(func(ctx context.Context) error { return a.giveBack(ctx, later) }, Failed, err)
+		return
+	}
 	a.run.settings.log.Debug("handler failed", "message", a.SeqNo, "source", a.Source, "err", err, "retry after", after)
 	if after > 0 && a.run.waiting.Add(1) <= maxWaiting {
 		due := time.NewTimer(after)
@@ -293,7 +302,7 @@ func (a *attempt) giveBack(ctx context.Context, tell func(context.Context, *clie
 // properties are what the next run of the message gets.
 func (a *attempt) properties() map[string]any {
 	out := map[string]any{}
-	if state, saved := a.task.checkpoint(); saved {
+	if state, saved := a.task.checkpoint(); saved && !a.from.Extensions() {
 		out[propertyState] = append([]byte{}, state...)
 	}
 	if n := a.preempted.Load(); n > 0 {

@@ -4,6 +4,7 @@ package worker
 
 import (
 	"context"
+	"time"
 
 	"github.com/triagemq/triagemq/client"
 )
@@ -15,10 +16,13 @@ type receiver interface {
 	Peek(ctx context.Context, from client.SeqNo, limit int) ([]*client.Received, error)
 	Complete(ctx context.Context, ms ...*client.Received) error
 	Abandon(ctx context.Context, m *client.Received, properties map[string]any) error
+	Retry(ctx context.Context, m *client.Received, after time.Duration, properties map[string]any) error
 	Release(ctx context.Context, m *client.Received, properties map[string]any) error
 	DeadLetter(ctx context.Context, m *client.Received, reason, description string) error
 	RenewLock(ctx context.Context, m *client.Received) error
-	// Extensions reports whether the broker knows levels and several sources.
+	SaveState(ctx context.Context, m *client.Received, state []byte) (lockedUntil time.Time, err error)
+	// Extensions reports whether the broker knows levels, several sources, times of retry,
+	// locks that survive its restart, and saved states.
 	Extensions() bool
 	Close() error
 }

@@ -86,7 +86,7 @@ func TestCancelledTaskGoesOnFromItsState(t *testing.T) {
 		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
 			steps <- step{string(t.Body), string(t.State())}
 			if string(t.Body) == "low" && t.State() == nil {
-				t.Save([]byte("half"))
+				_ = t.Save(ctx, []byte("half"))
 				<-ctx.Done()
 				return context.Cause(ctx)
 			}
@@ -230,7 +230,7 @@ func TestCheckpointThatIsTooLarge(t *testing.T) {
 	runs := make(chan *worker.Task, 2)
 	p := &worker.Pool{Client: b.client, Source: "tasks", Grace: 10 * time.Millisecond,
 		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
-			t.Save(make([]byte, 8<<20))
+			_ = t.Save(ctx, make([]byte, 8<<20))
 			runs <- t
 			<-ctx.Done()
 			return context.Cause(ctx)

@@ -179,7 +179,9 @@ func ExampleTask_Save() {
 		Retry:  worker.Constant(time.Millisecond),
 		Handler: worker.HandlerFunc(func(_ context.Context, t *worker.Task) error {
 			if t.State() == nil {
-				t.Save([]byte("page 3"))
+				if err := t.Save(ctx, []byte("page 3")); err != nil {
+					return err
+				}
 				return errors.New("the paper is used up")
 			}
 			fmt.Printf("%s from %s\n", t.Body, t.State())

@@ -39,7 +39,7 @@ func TestErrorsDecide(t *testing.T) {
 		{nil, true, "", 0, "1 0 0 0"},
 		{cause, false, "", 1, "0 1 0 0"},
 		{worker.RetryAfter(0, nil), false, "", 1, "0 1 0 0"},
-		{worker.RetryAfter(time.Hour, cause), false, "", 0, "0 0 0 0"},
+		{worker.RetryAfter(time.Hour, cause), false, "", 1, "0 1 0 0"},
 		{worker.DeadLetter("Odd", cause), true, "Odd", 0, "0 0 1 0"},
 		{fmt.Errorf("wrapped: %w", worker.DeadLetter("Odd", nil)), true, "Odd", 0, "0 0 1 0"},
 		{worker.Discard(cause), true, "", 0, "0 1 0 0"},
@@ -145,11 +145,11 @@ func TestTimeoutDoesNotCountSuspendedTime(t *testing.T) {
 		if len(took) != 1 || (took[0]-time.Hour-time.Minute).Abs() > time.Second {
 			t.Errorf("the handler ended after %v, want an hour and a minute", took)
 		}
-		if s := p.Status(); s.Waiting != 1 || s.SuspendedTime < 59*time.Minute {
+		if s := p.Status(); s.Failed != 1 || s.LockLost != 0 || s.SuspendedTime < 59*time.Minute {
 			t.Errorf("status %+v", s)
 		}
-		if b.message(0).failures > 0 {
-			t.Errorf("the lock was lost while the task was suspended")
+		if m := b.message(0); m.failures != 1 || time.Until(m.retryAt) < 59*time.Minute {
+			t.Errorf("%d failures, again in %v; want one, and an hour", m.failures, time.Until(m.retryAt))
 		}
 	})
 }
@@ -226,9 +226,17 @@ func TestLockIsRenewedWhateverTheClocksSay(t *testing.T) {
 	}
 }
 
+// A message that waits for a retry is with our own broker, and with another one in the pool.
 func TestRetryWaitsOutsideTheSlots(t *testing.T) {
+	for _, ours := range []bool{true, false} {
+		testRetryWaits(t, ours)
+	}
+}
+
+func testRetryWaits(t *testing.T, ours bool) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newModelBroker(1)
+		b.extensions = ours
 		p := handled(t, b, func(_ context.Context, task *worker.Task) error {
 			if string(task.Body) == "bad" && task.DeliveryCount == 0 {
 				return worker.RetryAfter(time.Minute, nil)
@@ -242,7 +250,7 @@ func TestRetryWaitsOutsideTheSlots(t *testing.T) {
 		run(t, p)
 		time.Sleep(time.Second)
 		wantCompleted(t, p, 5, "while one waits")
-		if s := p.Status(); s.Waiting != 1 || s.Busy != 0 {
+		if s := p.Status(); (s.Waiting == 0) != ours || s.Busy != 0 {
 			t.Errorf("status %+v", s)
 		}
 		time.Sleep(time.Minute)

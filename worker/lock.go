@@ -18,8 +18,8 @@ const (
 )
 
 // noteLock takes over the end of the lock that the broker told at now.
-func (a *attempt) noteLock(now time.Time) {
-	left := min(max(a.LockedUntil.Sub(now), minLock), maxLock)
+func (a *attempt) noteLock(now, until time.Time) {
+	left := min(max(until.Sub(now), minLock), maxLock)
 	a.lockEnd.Store(int64(now.Sub(a.run.began) + left))
 }
 
@@ -67,7 +67,8 @@ func (a *attempt) hold(done <-chan struct{}, due <-chan time.Time) (lost bool) {
 			renewing = false
 			switch {
 			case err == nil:
-				a.noteLock(time.Now())
+				a.renewed.Store(true)
+				a.noteLock(time.Now(), a.LockedUntil)
 				renew.Reset(a.untilRenewal())
 			case errors.Is(err, client.ErrLockLost) || a.lockLeft() <= 0:
 				lost = true
@@ -86,7 +87,17 @@ func (a *attempt) hold(done <-chan struct{}, due <-chan time.Time) (lost bool) {
 // lock seems to last longer than it does, and nothing else tells.
 const renewAtLeast = 10 * time.Second
 
-func (a *attempt) untilRenewal() time.Duration { return min(a.lockLeft()/2, renewAtLeast) }
+// firstRenewal is when a lock is renewed for the first time, if the broker keeps renewed locks
+// through a restart. So that is true of work that takes longer, and short work pays nothing.
+const firstRenewal = time.Second
+
+func (a *attempt) untilRenewal() time.Duration {
+	wait := min(a.lockLeft()/2, renewAtLeast)
+	if !a.renewed.Load() && a.from.Extensions() {
+		wait = min(wait, firstRenewal)
+	}
+	return wait
+}
 
 // renewPause is the longest wait before a renewal is tried again after trouble.
 const renewPause = time.Second
@@ -112,4 +123,29 @@ func (a *attempt) resetTimeout(timer *time.Timer) {
 	if a.run.pool.Timeout > 0 && !waits && a.ctx.Err() == nil && a.handling {
 		timer.Reset(max(a.run.pool.Timeout-(time.Since(a.began)-waited), 0))
 	}
+}
+
+// save keeps a checkpoint in the broker, which renews the lock with it.
+//
+// A handler saves as its context ends, because it was preempted or the pool stops: that does
+// not end the request, only what else ends ctx does.
+func (a *attempt) save(ctx context.Context, state []byte) error {
+	over := ctx
+	ctx, cancel := context.WithTimeoutCause(a.run.life, max(a.lockLeft(), minLock), ErrLockLost)
+	defer cancel()
+	stop := context.AfterFunc(over, func() {
+		if a.ctx.Err() == nil {
+			cancel()
+		}
+	})
+	defer stop()
+	until, err := a.from.SaveState(ctx, a.Received, state)
+	if errors.Is(err, client.ErrLockLost) {
+		return errors.Join(ErrLockLost, err)
+	}
+	if err == nil {
+		a.renewed.Store(true)
+		a.noteLock(time.Now(), until)
+	}
+	return err
 }

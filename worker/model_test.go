@@ -265,10 +265,12 @@ func (s *schedule) handle(ctx context.Context, t *worker.Task) error {
 		}
 		gate.wait(ctx)
 		done++
-		t.Save(binary.BigEndian.AppendUint64(nil, done))
 		s.mu.Lock()
 		s.steps[n]++
 		s.mu.Unlock()
+		if err := t.Save(ctx, binary.BigEndian.AppendUint64(nil, done)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

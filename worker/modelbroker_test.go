@@ -3,6 +3,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type modelMessage struct {
 	level    uint8
 	enqueued time.Time
 	failures uint32
+	retryAt  time.Time        // not before
+	durable  bool             // its lock was renewed: a crash does not end it
 	holder   *client.Received // nil: available
 	done     bool
 	dead     string // reason
@@ -86,13 +89,14 @@ func (b *modelBroker) pause() {
 	elapse(d)
 }
 
-// crash takes the broker away. It forgets some of the locks, which count as failures.
+// crash takes the broker away. It forgets some of the locks, which count as failures: not
+// those that were renewed, if it is ours.
 func (b *modelBroker) crash() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.down = true
 	for m, n := range b.locks {
-		if b.rng.IntN(2) == 0 {
+		if b.rng.IntN(2) == 0 && !(b.messages[n].durable && b.extensions) {
 			b.unlock(m, n)
 			b.messages[n].failures++
 		}
@@ -116,7 +120,7 @@ func (b *modelBroker) setMissing(source string, missing bool) {
 // unlock makes a message available. Called with mu held.
 func (b *modelBroker) unlock(m *client.Received, n int) {
 	delete(b.locks, m)
-	b.messages[n].holder = nil
+	b.messages[n].holder, b.messages[n].durable = nil, false
 	b.wake()
 }
 
@@ -183,7 +187,7 @@ func (b *modelBroker) opener(ctx context.Context, entity string, o *client.Recei
 func (r *modelReceiver) best() int {
 	best, at := -1, 0
 	for n, m := range r.b.messages {
-		if m.done || m.holder != nil || int(m.level) < r.min || int(m.level) > r.max {
+		if m.done || m.holder != nil || time.Now().Before(m.retryAt) || int(m.level) < r.min || int(m.level) > r.max {
 			continue
 		}
 		source := -1
@@ -326,6 +330,37 @@ func (r *modelReceiver) Abandon(ctx context.Context, m *client.Received, propert
 	return r.settle(ctx, m, func(m *modelMessage) { m.failures++; maps.Copy(m.Properties, properties) })
 }
 
+func (r *modelReceiver) Retry(ctx context.Context, m *client.Received, after time.Duration, properties map[string]any) error {
+	return r.settle(ctx, m, func(m *modelMessage) {
+		m.failures++
+		maps.Copy(m.Properties, properties)
+		m.retryAt = time.Now().Add(after)
+		time.AfterFunc(after, func() {
+			r.b.mu.Lock()
+			defer r.b.mu.Unlock()
+			r.b.wake()
+		})
+	})
+}
+
+func (r *modelReceiver) SaveState(ctx context.Context, m *client.Received, state []byte) (time.Time, error) {
+	r.b.pause()
+	r.b.mu.Lock()
+	defer r.b.mu.Unlock()
+	n, locked := r.b.locks[m]
+	switch {
+	case r.b.down:
+		return time.Time{}, errModelDown
+	case !locked:
+		return time.Time{}, client.ErrLockLost
+	case len(state) > 64<<10:
+		return time.Time{}, client.ErrInvalid
+	}
+	r.b.messages[n].Properties["triagemq-state"] = bytes.Clone(state)
+	r.b.messages[n].durable = true
+	return m.LockedUntil, context.Cause(ctx)
+}
+
 func (r *modelReceiver) Release(ctx context.Context, m *client.Received, properties map[string]any) error {
 	return r.settle(ctx, m, func(m *modelMessage) { maps.Copy(m.Properties, properties) })
 }
@@ -346,6 +381,7 @@ func (r *modelReceiver) RenewLock(ctx context.Context, m *client.Received) error
 		return client.ErrLockLost
 	}
 	m.LockedUntil = time.Now().Add(r.b.lock + r.b.ahead)
+	r.b.messages[r.b.locks[m]].durable = true
 	r.b.watch(m)
 	return context.Cause(ctx)
 }

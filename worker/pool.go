@@ -37,6 +37,10 @@ type Pool struct {
 	// Buffer is how many messages to fetch ahead of free slots; default none. Our own
 	// broker takes them back when another consumer can start them sooner.
 	Buffer int
+	// DurableLocks has the locks survive a restart of the broker from the first moment of a
+	// task, instead of its first second: no message is at two workers at a time. It costs a
+	// record in the broker's log for each message, and needs a broker of ours.
+	DurableLocks bool
 	// Handler is run for each message.
 	Handler Handler
 	// Middleware wraps the handler; the first is the outermost.
@@ -45,7 +49,8 @@ type Pool struct {
 	// Timeout bounds one run of the handler; default none. Its cause is ErrTimeout.
 	Timeout time.Duration
 	// Retry says when a message whose handler failed is available again; default
-	// exponential from one second to five minutes, with jitter.
+	// exponential from two seconds to ten minutes, with jitter: ten deliveries outlast an
+	// outage of ten minutes.
 	Retry Backoff
 	// Grace is how long handlers may go on after Run's context has ended; default 30 s.
 	// Then they are cancelled and their messages handed back, which counts as no failure.

@@ -151,7 +151,7 @@ func TestStopHandsBackUncounted(t *testing.T) {
 	started := make(chan struct{}, 2)
 	p := &worker.Pool{Client: b.client, Source: "tasks", Grace: 50 * time.Millisecond,
 		Handler: worker.HandlerFunc(func(ctx context.Context, t *worker.Task) error {
-			t.Save([]byte("half"))
+			_ = t.Save(ctx, []byte("half"))
 			started <- struct{}{}
 			<-ctx.Done()
 			return context.Cause(ctx)

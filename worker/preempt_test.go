@@ -115,7 +115,7 @@ func TestCancelledTaskIsHandedBackWithItsState(t *testing.T) {
 		p := handled(t, b, func(ctx context.Context, t *worker.Task) error {
 			j.note("%s from %q", t.Body, t.State())
 			if t.State() == nil {
-				t.Save([]byte("half"))
+				_ = t.Save(ctx, []byte("half"))
 			}
 			select {
 			case <-ctx.Done():

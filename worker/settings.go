@@ -24,7 +24,7 @@ const (
 	defaultName     = "pool"
 )
 
-var defaultRetry = Exponential(time.Second, 5*time.Minute)
+var defaultRetry = Exponential(2*time.Second, 10*time.Minute)
 
 // settings are those of a pool, checked and with their defaults.
 type settings struct {

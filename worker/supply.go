@@ -32,6 +32,7 @@ type supply struct {
 	rule     Selection
 	min, max client.Priority
 	buffer   int
+	durable  bool // locks
 	preempts bool
 	log      *slog.Logger
 
@@ -71,7 +72,7 @@ func newSupply(p *Pool, s settings) *supply {
 	}
 	out := &supply{
 		open: open, sources: s.sources, rule: p.Select,
-		min: p.MinPriority, max: p.MaxPriority, buffer: p.Buffer, preempts: p.Preempt != nil, log: s.log,
+		min: p.MinPriority, max: p.MaxPriority, buffer: p.Buffer, durable: p.DurableLocks, preempts: p.Preempt != nil, log: s.log,
 		turns: slots.NewTurns(weights), receivers: map[receiverKey]receiver{},
 		unsettled: map[receiver]int{}, retired: map[receiver]bool{},
 	}
@@ -379,7 +380,7 @@ func (s *supply) surplus(c slots.Channel) receiver {
 }
 
 func (s *supply) options(k receiverKey) *client.ReceiverOptions {
-	o := &client.ReceiverOptions{MinPriority: s.min, MaxPriority: s.max, TellLevel: true}
+	o := &client.ReceiverOptions{MinPriority: s.min, MaxPriority: s.max, TellLevel: true, DurableLocks: s.durable}
 	if k.min >= 0 {
 		o.MinPriority = client.Level(uint8(k.min))
 	}

@@ -27,6 +27,7 @@ type Task struct {
 
 	attempt *attempt // nil in a task that a test made
 
+	saves sync.Mutex // one Save at a time, in order
 	mu    sync.Mutex
 	state []byte // guarded by mu
 	saved bool   // Save was called; guarded by mu
@@ -45,13 +46,27 @@ func (t *Task) Yield(ctx context.Context) error {
 	return t.attempt.yield(ctx)
 }
 
-// Save keeps a checkpoint for the next run of the message. It travels with the message
-// when the task is handed back by ErrPreempted, a retry or a stop of the pool. Save
-// copies state. A state that the broker refuses, because it is too large, is dropped.
-func (t *Task) Save(state []byte) {
+// Save keeps a checkpoint for the next run of the message, wherever and however this one
+// ends. It is durable when Save returns: the broker keeps it beside the message, in place of
+// the one before, with at most 64 KiB, until the message is complete or a dead letter. Save
+// renews the lock as well. After an error the one before is still there; with [ErrLockLost]
+// the task is someone else's. Save works when the context of the handler has ended, so that
+// a task that is preempted can save where it is.
+//
+// Brokers other than ours keep no checkpoints. There it is in memory, and travels with the
+// message when the task is handed back by ErrPreempted, a retry or a stop of the pool.
+func (t *Task) Save(ctx context.Context, state []byte) error {
+	t.saves.Lock()
+	defer t.saves.Unlock()
+	if a := t.attempt; a != nil && a.from.Extensions() {
+		if err := a.save(ctx, state); err != nil {
+			return err
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.state, t.saved = bytes.Clone(state), true
+	return nil
 }
 
 // State returns the last checkpoint, of this run or an earlier one; nil if there is none.
