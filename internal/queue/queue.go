@@ -92,10 +92,8 @@ func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
 	if e.Life != 0 {
 		d.ExpiresAt = entries.Moment(e.Expiry())
 	}
-	if q.core.Reasons.Len() > 0 {
+	if q.core.HasBeside() {
 		d.Reason, _ = q.core.Reasons.Get(seq)
-	}
-	if q.core.Saved.Len() > 0 {
 		d.Saved, _ = q.core.Saved.Get(seq)
 	}
 	switch e.State() {

@@ -192,6 +192,10 @@ func (ls *LockTable) ExpireNow(slot uint32, now int64) {
 
 // End frees the index of a running lock that is in no session.
 func (ls *LockTable) End(slot uint32) {
+	if list := ls.All[slot].List; list != Durable { // as most
+		ls.EndIn(&ls.lists[list].Ring, slot)
+		return
+	}
 	ls.leave(slot)
 	ls.release(slot)
 }

@@ -64,6 +64,9 @@ type Refs struct {
 	kind  record.Kind // of the records that list them: (seq, ref) …
 }
 
+// HasBeside reports whether any message has a body beside its own.
+func (q *Core) HasBeside() bool { return q.Reasons.Len()|q.Saved.Len() != 0 }
+
 // Put sets the body beside a message in place of the one it has; the zero Ref is none.
 func (t *Refs) Put(seq entries.SeqNo, body machine.Ref, out *machine.Effects) {
 	t.Drop(seq, out)

@@ -130,8 +130,10 @@ func (q *Core) Free(seq entries.SeqNo, e *entries.Entry, out *machine.Effects) {
 	}
 	q.leave(e.Group)
 	q.Index.Entries.DropArrivalTime(seq, e)
-	q.Reasons.Drop(seq, out)
-	q.Saved.Drop(seq, out)
+	if q.HasBeside() {
+		q.Reasons.Drop(seq, out)
+		q.Saved.Drop(seq, out)
+	}
 	q.Index.Entries.Delete(seq)
 }
 
