@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -126,6 +127,7 @@ func (a *attempt) keep() {
 	took := time.Since(a.began)
 	a.run.post(func(now time.Time) []slots.Action {
 		a.returned = true
+		a.run.restAfter(now, a.began, a.result) // before another message is asked for
 		return a.run.machine.Ended(now, a.id)
 	})
 	a.conclude(lost, took)
@@ -193,17 +195,26 @@ func (a *attempt) conclude(lost bool, took time.Duration) {
 	case lost:
 		a.lose(took)
 		a.ended(LockLost, err)
+	case d == nil && errors.Is(err, ErrUnavailable):
+		a.logFailure(errorAttr(err), slog.String("outcome", "handed back"))
+		a.lose(took)
+		a.settle(a.handBack, HandedBack, err)
 	case d != nil && d.outcome == Discarded:
+		a.logFailure(errorAttr(err), slog.String("outcome", "discarded"))
 		a.settle(func(ctx context.Context) error { return a.from.Complete(ctx, a.Received) }, Discarded, err)
 	case d != nil && d.outcome == DeadLettered:
+		a.logFailure(errorAttr(err), slog.String("outcome", "dead letter"))
 		a.deadLetter(d.reason, text(d.err), err)
 	case d != nil:
+		a.logFailure(errorAttr(err), slog.Duration("retry after", d.after))
 		a.retry(d.after, err)
 	case preempted(err, cause) || errors.Is(cause, ErrStopping):
 		a.lose(took)
 		a.settle(a.handBack, HandedBack, err)
 	default:
-		a.retry(a.run.backoff(int(a.DeliveryCount)+1), err)
+		after := a.run.backoff(int(a.DeliveryCount) + 1)
+		a.logFailure(errorAttr(err), slog.Duration("retry after", after))
+		a.retry(after, err)
 	}
 }
 
@@ -228,7 +239,7 @@ const maxDescription = 4 << 10
 func (a *attempt) poisoned() {
 	first, _, _ := strings.Cut(a.result.panic, "\n")
 	err := fmt.Errorf("worker: handler panicked: %s", first)
-	a.run.settings.log.Error("handler panicked", "message", a.SeqNo, "source", a.Source, "panic", a.result.panic)
+	a.logFailure(slog.String("panic", shortened(a.result.panic, panicText)))
 	if a.DeliveryCount > 0 {
 		a.deadLetter("HandlerPanicked", a.result.panic, err)
 		return
@@ -263,7 +274,6 @@ func (a *attempt) retry(after time.Duration, err error) {
 		a.settle(func(ctx context.Context) error { return a.giveBack(ctx, later) }, Failed, err)
 		return
 	}
-	a.run.settings.log.Debug("handler failed", "message", a.SeqNo, "source", a.Source, "err", err, "retry after", after)
 	if after > 0 && a.run.waiting.Add(1) <= maxWaiting {
 		due := time.NewTimer(after)
 		lost := a.hold(a.run.stopped, due.C)

@@ -18,6 +18,10 @@
 // due. Then it is given back as failed, and any worker can take it. What a stop or a
 // preemption interrupts is given back uncounted, with what [Task.Save] was given.
 //
+// Each failure of a handler is a line in the log. When failures are many, one line in a
+// second counts those that were left out. A handler that needs what is not there returns
+// [ErrUnavailable], and no message pays for it.
+//
 // A panic of a handler is caught and counts as a failure. A message whose handler panics
 // although it failed before is a dead letter with the stack in its description.
 //

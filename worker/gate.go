@@ -22,6 +22,8 @@ type gate struct {
 	overdue     bool // the oldest message has reached latestStart
 	asking      bool // for the oldest message
 	askAt       time.Time
+	rest        time.Duration // the last one, while the handler is unavailable
+	restUntil   time.Time
 	wake        time.Time // when time alone may change the answer; zero: never
 }
 
@@ -29,6 +31,7 @@ type gate struct {
 const (
 	outsideWindows = "outside its windows"
 	noSpare        = "no spare capacity"
+	unavailable    = "its handler is unavailable"
 )
 
 // spareGrace is how long a pool waits for the broker to say whether there is spare
@@ -42,6 +45,8 @@ func (p *Pool) parseWindows() (window.Set, error) {
 // closed returns why no messages are taken at now; empty if they are.
 func (g *gate) closed(now time.Time, o orders) string {
 	switch {
+	case now.Before(g.restUntil):
+		return unavailable
 	case g.overdue:
 		return ""
 	case !g.windows.Open(now):
@@ -60,6 +65,7 @@ func (g *gate) next(now time.Time) time.Time {
 			at = t
 		}
 	}
+	earlier(g.restUntil)
 	if g.whenSpare {
 		earlier(g.began.Add(spareGrace))
 	}
@@ -90,6 +96,31 @@ func (g *gate) oldestIs(now, enqueued time.Time) {
 	g.asking = false
 	g.overdue = !enqueued.IsZero() && now.Sub(enqueued) >= g.latestStart
 	g.askAt = now.Add(min(max(g.latestStart/10, minAskOldest), maxAskOldest))
+}
+
+// The bounds of how long a pool rests whose handler is unavailable.
+const (
+	firstRest = time.Second
+	lastRest  = time.Minute
+)
+
+// unavailableAt has the pool rest, longer each time. Tasks of before the rest do not count.
+func (g *gate) unavailableAt(now, began time.Time) {
+	if began.Before(g.restUntil) {
+		return
+	}
+	g.rest = min(max(2*g.rest, firstRest), lastRest)
+	g.restUntil = now.Add(g.rest)
+}
+
+// restAfter has the pool rest if the handler is unavailable, as the result of a run says.
+func (r *run) restAfter(now, began time.Time, of result) {
+	if errors.Is(of.err, ErrUnavailable) {
+		r.gate.unavailableAt(now, began)
+		r.passGate(now)
+	} else {
+		r.gate.rest = 0
+	}
 }
 
 // passGate brings the machine in line with the gate.

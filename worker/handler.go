@@ -15,8 +15,13 @@ import (
 //   - [RetryAfter]: it is available again after that time;
 //   - [DeadLetter]: it is moved to the dead letter queue;
 //   - [Discard]: it is complete, and counted as failed;
+//   - [ErrUnavailable]: it is handed back, counts as no failure, and the pool takes no
+//     message for a while;
 //   - [ErrPreempted]: it is handed back with the state saved, and counts as no failure;
 //   - any other: it is available again after the pool's Retry, and counts as a failure.
+//
+// A handler that has a method Check() error is asked before the pool takes its first
+// message. Its error makes the settings of the pool invalid.
 type Handler interface {
 	Handle(ctx context.Context, t *Task) error
 }
@@ -39,6 +44,11 @@ const (
 	HandedBack // available again, not counted: preempted, or the pool stopped
 	LockLost   // somebody else has it, or will have
 )
+
+// ErrUnavailable is returned by a handler that cannot work on any message now, because what
+// it needs is not there. The message is handed back and counts as no failure. The pool takes
+// no message for a second, twice as long after each further time, up to a minute.
+var ErrUnavailable = errors.New("worker: handler is unavailable")
 
 // Causes of the end of a handler's context.
 var (

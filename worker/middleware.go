@@ -25,8 +25,8 @@ func JSON[T any](f func(ctx context.Context, t *Task, v T) error) Handler {
 	})
 }
 
-// Logging returns a middleware that logs each run of the handler: failures as warnings,
-// the others for debugging.
+// Logging returns a middleware that logs each run of the handler with its time: failures as
+// warnings, the others for debugging. Failures are in the log of the pool as well, bounded.
 func Logging(log *slog.Logger) Middleware {
 	return func(next Handler) Handler {
 		return HandlerFunc(func(ctx context.Context, t *Task) error {

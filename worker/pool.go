@@ -71,7 +71,8 @@ type Pool struct {
 	// windows, or without spare capacity; zero: as old as may be.
 	LatestStart time.Duration
 
-	// Log gets what an operator should know; default [slog.Default].
+	// Log gets what an operator should know, and a line for each failure of the handler, at
+	// most one in a second when there are many; default [slog.Default].
 	Log *slog.Logger
 	// Observer is told of each step of each task; default none.
 	Observer Observer

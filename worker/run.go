@@ -28,6 +28,7 @@ type run struct {
 	pool     *Pool
 	settings settings
 	supply   *supply
+	failures *failureLog
 
 	events   chan func(now time.Time) []slots.Action // for loop to call
 	wished   chan struct{}                           // capacity 1: the wishes have changed
@@ -69,6 +70,7 @@ func newRun(ctx context.Context, p *Pool, s settings) *run {
 		over: make(chan struct{}), stopped: make(chan struct{}),
 		attempts: map[slots.ID]*attempt{}, began: time.Now(),
 	}
+	r.failures = newFailureLog(s.log, r.began)
 	r.life, r.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.asking, r.endAsk = context.WithCancel(r.life)
 	r.gate = gate{windows: s.windows, whenSpare: p.WhenSpare, latestStart: p.LatestStart, began: r.began}
@@ -90,6 +92,7 @@ func (r *run) loop(ctx context.Context) error {
 		r.end(ErrStopping)
 		r.wg.Wait()
 		r.supply.closeAll()
+		r.failures.end()
 	}()
 	r.wg.Go(r.announce)
 	wake := time.NewTimer(0)

@@ -104,6 +104,9 @@ func (p *Pool) faults() error {
 		fault(s.Max < max(s.Min, 1), "Scale.Max is %d, want at least 1 and at least Scale.Min", s.Max)
 		fault(s.CoolDown < 0, "Scale.CoolDown is %v, want at least 0", s.CoolDown)
 	}
+	if h, ok := p.Handler.(interface{ Check() error }); ok {
+		errs = append(errs, h.Check())
+	}
 	return errors.Join(errors.Join(errs...), p.sourceFaults())
 }
 
