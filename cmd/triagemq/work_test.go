@@ -41,6 +41,62 @@ func TestWorkTellsAllFaults(t *testing.T) {
 	}
 }
 
+// A program that cannot be started costs no message a delivery.
+func TestWorkRefusesAProgramThatCannotStart(t *testing.T) {
+	c := startCLI(t, workQueues)
+	s := newScripts(t)
+	c.do("send", "tasks", "--body", "hello")
+	s.write("plain.sh", "#!/bin/sh\n")
+	s.write("pools.yaml", "pools: [{source: tasks, exec: [./nope.sh]}]")
+	for _, args := range [][]string{
+		{"tasks", "--exec", "./nope.sh"},
+		{"tasks", "--exec", s.path("plain.sh")},
+		{"tasks", "--dir", s.path("nowhere"), "--exec", "true"},
+		{"-f", s.path("pools.yaml")},
+	} {
+		p := startProcess(t, append([]string{"work"}, args...)...)
+		if code := p.code(); code != cli.ExitUsage {
+			t.Errorf("%v: code %d, want %d\n%s", args, code, cli.ExitUsage, p.err.String())
+		}
+	}
+	if got := c.do("peek", "tasks", "--json"); !strings.Contains(got, `"deliveryCount":0`) {
+		t.Errorf("the message has been delivered:\n%s", got)
+	}
+}
+
+// Failures are in the log without -v. A program that is away for a while, as when it is
+// replaced, costs no deliveries.
+func TestWorkTellsOfFailures(t *testing.T) {
+	c := startCLI(t, workQueues)
+	s := newScripts(t)
+	s.write("handle.sh", "#!/bin/sh\n[ -e "+s.path("mended")+" ] || exit 7\n")
+	if err := os.Chmod(s.path("handle.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.do("send", "tasks", "--body", "hello")
+	p := startProcess(t, "work", "tasks", "--retry", "10ms", "--exec", s.path("handle.sh"))
+	p.wait(&p.err, `msg="handler failed"`)
+	p.wait(&p.err, "exit status 7")
+	s.write("mended", "")
+	until(t, p, "handled", func() bool { return strings.Contains(c.do("pool", "list", "--json"), `"completed": 1`) })
+
+	if err := os.Rename(s.path("handle.sh"), s.path("away.sh")); err != nil {
+		t.Fatal(err)
+	}
+	c.do("send", "tasks", "--body", "hello")
+	p.wait(&p.err, "its handler is unavailable")
+	if err := os.Rename(s.path("away.sh"), s.path("handle.sh")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, p, "handled", func() bool { return strings.Contains(c.do("pool", "list", "--json"), `"completed": 2`) })
+	if failed := strings.Count(p.err.String(), `outcome="handed back"`); failed == 0 {
+		t.Errorf("no line about the program that was away:\n%s", p.err.String())
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("code %d\n%s", code, p.err.String())
+	}
+}
+
 // scripts is a directory for programs and what they write.
 type scripts struct {
 	t   *testing.T

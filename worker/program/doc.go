@@ -42,7 +42,11 @@
 //	other  failed: the same, and logged as an error; so is the end by a signal
 //
 // Each retry counts as a delivery, so the queue's maxDeliveryCount ends a series of
-// them with a dead letter. A program that could not be started counts as failed.
+// them with a dead letter.
+//
+// A program that cannot be started is refused before the pool takes its first message; see
+// [Handler.Check]. If it cannot be started later, its message is handed back and counts as
+// no failure, and the pool tries again after a pause; see [worker.ErrUnavailable].
 //
 // # Processes
 //

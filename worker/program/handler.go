@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/triagemq/triagemq/client"
@@ -58,9 +59,24 @@ type Handler struct {
 
 var _ worker.Handler = Handler{}
 
-// Check reports whether the program can be run at all, so that a pool does not begin
-// to fail message after message.
+// Check returns why the program cannot be started: it or its interpreter is not there, is
+// no program, or may not be executed, or Dir is no directory. A pool calls it before it
+// takes its first message.
 func (h Handler) Check() error {
+	if err := h.checkSettings(); err != nil {
+		return err
+	}
+	cmd := exec.Command(h.Command[0])
+	if cmd.Err != nil {
+		return fmt.Errorf("program: %w", cmd.Err)
+	}
+	if err := checkStart(cmd.Path, h.Dir); err != nil {
+		return fmt.Errorf("program: %w", err)
+	}
+	return nil
+}
+
+func (h Handler) checkSettings() error {
 	if !supported {
 		return errUnsupported
 	}
@@ -69,10 +85,6 @@ func (h Handler) Check() error {
 	}
 	if h.KillAfter < 0 || h.MaxOutput < 0 {
 		return errors.New("program: KillAfter and MaxOutput must not be negative")
-	}
-	cmd := exec.Command(h.Command[0])
-	if cmd.Err != nil {
-		return fmt.Errorf("program: %w", cmd.Err)
 	}
 	return nil
 }
@@ -83,7 +95,7 @@ func (h Handler) Handle(ctx context.Context, t *worker.Task) error {
 }
 
 func (h Handler) handle(ctx context.Context, t *worker.Task, onSuspend func(stop, cont func() error)) error {
-	if err := h.Check(); err != nil {
+	if err := h.checkSettings(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -113,6 +125,8 @@ func (h Handler) handle(ctx context.Context, t *worker.Task, onSuspend func(stop
 	switch {
 	case errors.Is(err, errEnded):
 		return fmt.Errorf("program was ended: %w", context.Cause(ctx))
+	case errors.Is(err, errNotStarted):
+		return notStarted(err)
 	case err != nil:
 		return judge(err, stderr.last)
 	case reply != nil:
@@ -128,6 +142,15 @@ func (h Handler) killAfter(cause error) time.Duration {
 		wait = min(wait, maxKillAtStop)
 	}
 	return wait
+}
+
+// notStarted turns a failed start into what becomes of the message. Arguments and
+// environment that are too long can be due to the message; all else is not.
+func notStarted(err error) error {
+	if errors.Is(err, syscall.E2BIG) {
+		return fmt.Errorf("program: %w", err)
+	}
+	return fmt.Errorf("program: %w: %w", worker.ErrUnavailable, err)
 }
 
 // judge turns the end of a program into what becomes of the message.

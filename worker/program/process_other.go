@@ -15,6 +15,7 @@ const supported = false
 var (
 	errUnsupported = errors.New("program: running a program for each message needs a Unix system")
 	errEnded       = errUnsupported
+	errNotStarted  = errUnsupported
 )
 
 // process is one run of a program; there are none here.

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -23,6 +24,9 @@ var errUnsupported error // never used here
 // errEnded means that the program was ended because the context was.
 var errEnded = errors.New("program: ended")
 
+// errNotStarted means that the program did not begin.
+var errNotStarted = errors.New("not started")
+
 // pipeDelay bounds the wait for output pipes that a process outside the group holds.
 const pipeDelay = time.Second
 
@@ -35,8 +39,8 @@ type process struct {
 	stdout, stderr outputWriter
 }
 
-// run runs the program to its end. The error is errEnded if ctx ended before it, else
-// that of [exec.Cmd.Wait]. When run returns, no process of the group is left, except
+// run runs the program to its end. The error is errNotStarted if it did not begin, errEnded
+// if ctx ended before it, else that of [exec.Cmd.Wait]. When run returns, no process of the group is left, except
 // that the kernel may still be ending it.
 func (p *process) run(ctx context.Context, killAfter func(cause error) time.Duration, onSuspend func(stop, cont func() error)) error {
 	cmd := exec.Command(p.command[0], p.command[1:]...)
@@ -62,7 +66,7 @@ func (p *process) run(ctx context.Context, killAfter func(cause error) time.Dura
 		}
 	}()
 	if err := <-started; err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNotStarted, err)
 	}
 	onSuspend(g.stop, g.resume)
 

@@ -457,8 +457,51 @@ func TestCheck(t *testing.T) {
 	if err := (Handler{Command: []string{"true"}}).Check(); err != nil {
 		t.Error(err)
 	}
-	if err := (Handler{Command: []string{"/no/such/program"}}).Handle(t.Context(), task("")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%v, want %v", err, os.ErrNotExist)
+	err := (Handler{Command: []string{"/no/such/program"}}).Handle(t.Context(), task(""))
+	if !errors.Is(err, os.ErrNotExist) || !errors.Is(err, worker.ErrUnavailable) {
+		t.Errorf("%v, want %v and %v", err, os.ErrNotExist, worker.ErrUnavailable)
+	}
+}
+
+// What the kernel would not start is refused before a message is taken for it.
+func TestCheckFindsWhatCannotBeStarted(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good.sh", "#!/bin/sh\nexit 0\n", 0o755)
+	write("flags.sh", "#! /bin/sh -e\n", 0o755)
+	write("twice.sh", "#!"+good+"\n", 0o755)
+	write("secret", "\x7fELF\x00", 0o111)
+	t.Chdir(dir)
+	for _, c := range []struct{ name, dir, path, want string }{
+		{name: "missing", path: "./nope.sh", want: "no such file"},
+		{name: "directory", path: dir, want: "is not a file"},
+		{name: "not executable", path: write("plain.sh", "#!/bin/sh\n", 0o644), want: "cannot be executed"},
+		{name: "no interpreter", path: write("perl", "#!/no/such/perl -w\n", 0o755), want: `the interpreter "/no/such/perl"`},
+		{name: "Windows lines", path: write("crlf.sh", "#!/bin/sh\r\nexit 0\r\n", 0o755), want: `the interpreter "/bin/sh\r"`},
+		{name: "itself", path: write("self.sh", "#!"+filepath.Join(dir, "self.sh")+"\n", 0o755), want: "too many"},
+		{name: "text", path: write("text.sh", "echo hello\n", 0o755), want: "must begin with #!"},
+		{name: "empty", path: write("empty", "", 0o755), want: "must begin with #!"},
+		{name: "no directory", path: good, dir: "/no/such/directory", want: "working directory"},
+		{name: "file as directory", path: good, dir: good, want: "is not a directory"},
+		{name: "below another directory", path: "./good.sh", dir: "/", want: "no such file"},
+		{name: "script", path: "./good.sh"},
+		{name: "below its directory", path: "./good.sh", dir: dir},
+		{name: "in PATH", path: "true", dir: "/"},
+		{name: "with flags", path: "./flags.sh"},
+		{name: "script of a script", path: "./twice.sh"},
+		{name: "binary", path: "/proc/self/exe"},
+		{name: "unreadable", path: "./secret"},
+	} {
+		err := Handler{Command: []string{c.path}, Dir: c.dir}.Check()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
 	}
 }
 
