@@ -13,6 +13,7 @@ import (
 
 	"github.com/triagemq/triagemq/client"
 	"github.com/triagemq/triagemq/internal/autoscale"
+	"github.com/triagemq/triagemq/worker/internal/slots"
 )
 
 const (
@@ -25,6 +26,9 @@ const (
 	leaveTimeout    = time.Second
 	// outdated is when an answer says nothing about the present any more.
 	outdated = 3 * time.Second
+	// orderWait is how long the first request for messages waits for the first answer, after
+	// the broker could be reached.
+	orderWait = 3 * time.Second
 	// These are limits of our broker, which another may not have.
 	maxText    = 400
 	maxSources = 256
@@ -52,9 +56,13 @@ type announcer struct {
 // announce tells the broker of the pool, obeys its orders and follows demand, until the
 // pool has stopped.
 func (r *run) announce() {
+	defer r.order()
 	a := newAnnouncer(r)
-	if a.tell == nil && a.scaler == nil {
-		return
+	if a.tell == nil {
+		r.order()
+		if a.scaler == nil {
+			return
+		}
 	}
 	tick := time.NewTicker(announceEvery)
 	defer tick.Stop()
@@ -64,9 +72,45 @@ func (r *run) announce() {
 		case <-r.over:
 			a.leave()
 			return
+		case <-r.hurry:
+			a.next = time.Time{}
 		case <-tick.C:
 		}
 	}
+}
+
+// awaitOrders waits until the broker has answered the first announcement. A pool that was
+// paused while its process was away must not begin a task before it knows. The wait is
+// bounded: a broker may be unable to answer, and messages must be worked on all the same.
+func (r *run) awaitOrders(ctx context.Context) {
+	select {
+	case <-r.ordered:
+		return
+	default:
+	}
+	select {
+	case r.hurry <- struct{}{}: // the broker can be reached now, if it could not before
+	default:
+	}
+	limit := time.NewTimer(orderWait)
+	defer limit.Stop()
+	select {
+	case <-r.ordered:
+	case <-ctx.Done():
+	case <-limit.C:
+		r.settings.log.Warn("the broker does not say whether the pool is paused; it begins to work", "waited", orderWait)
+		r.order()
+	}
+}
+
+// hasOrders says that the orders of the broker are known, or that there are none. It returns
+// after loop has carried them out.
+func (r *run) hasOrders() {
+	r.post(func(now time.Time) []slots.Action {
+		r.heed(now)
+		return nil
+	})
+	r.order()
 }
 
 func newAnnouncer(r *run) *announcer {
@@ -140,9 +184,13 @@ func (a *announcer) answered(now time.Time, o client.PoolOrders, err error) {
 	if o.Revision != a.last.Revision {
 		a.run.settings.log.Info("pool got orders", "paused", o.Paused, "slots", o.Slots)
 	}
+	first := a.heard.IsZero()
 	a.last, a.heard, a.failures, a.explained = o, now, 0, false
 	a.next = now.Add(announceEvery / 2) // the next tick may be a little early
 	a.run.obey(orders{paused: o.Paused, slots: min(o.Slots, maxOrdered), revision: o.Revision, seal: o.Seal, spare: o.Spare, known: true})
+	if first {
+		a.run.hasOrders()
+	}
 }
 
 // failed waits longer after each failure. A broker that does not know pools, or does not
@@ -166,6 +214,9 @@ func (a *announcer) failed(now time.Time, err error) {
 	}
 	if permanent {
 		a.tell = nil
+	}
+	if refusal, ok := errors.AsType[*client.Error](err); permanent || ok && !errors.Is(refusal, client.ErrBusy) {
+		a.run.order() // the broker has answered, and has no orders
 	}
 	a.failures++
 	a.next = now.Add(min(announceEvery<<min(a.failures, 8), announceRetry))

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,6 +138,127 @@ func TestPoolObeysOrdersAndTellsThem(t *testing.T) {
 		if _, r := b.reports(); !r.Leaving || r.Idle != "stopping" {
 			t.Errorf("the last report is %+v, want that it leaves", r)
 		}
+	})
+}
+
+// eagerSource has a message for each request, and counts how many were taken.
+type eagerSource struct {
+	emptySource
+	taken *atomic.Int32
+}
+
+func (s eagerSource) take() ([]*client.Received, error) {
+	return []*client.Received{{SeqNo: client.SeqNo(s.taken.Add(1)), LockedUntil: time.Now().Add(time.Hour)}}, nil
+}
+func (s eagerSource) Receive(context.Context, int) ([]*client.Received, error)      { return s.take() }
+func (s eagerSource) Poll(context.Context, int) ([]*client.Received, error)         { return s.take() }
+func (eagerSource) Complete(context.Context, ...*client.Received) error             { return nil }
+func (eagerSource) RenewLock(context.Context, *client.Received) error               { return nil }
+func (eagerSource) Release(context.Context, *client.Received, map[string]any) error { return nil }
+
+// busyPool is a pool whose broker has messages and answers announcements by answer.
+func busyPool(answer teller) (p *Pool, taken *atomic.Int32, log *bytes.Buffer) {
+	taken = new(atomic.Int32)
+	p, log = tolder(new(toldBroker))
+	p.Slots, p.tell = 1, answer
+	p.open = func(context.Context, string, *client.ReceiverOptions) (receiver, error) {
+		return eagerSource{taken: taken}, nil
+	}
+	p.Handler = HandlerFunc(func(ctx context.Context, _ *Task) error {
+		select {
+		case <-time.After(10 * time.Millisecond):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	return p, taken, log
+}
+
+// A process of a pool that was paused begins no task when it starts again, however long the
+// answer takes that tells it.
+func TestPausedPoolBeginsNothingWhenItStarts(t *testing.T) {
+	for _, takes := range []time.Duration{0, 50 * time.Millisecond, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var resumed atomic.Bool
+			p, taken, _ := busyPool(func(ctx context.Context, _ client.PoolReport) (client.PoolOrders, error) {
+				time.Sleep(takes)
+				if resumed.Load() {
+					return client.PoolOrders{Revision: 2}, nil
+				}
+				return client.PoolOrders{Paused: true, Revision: 1}, nil
+			})
+			stop := started(t, p)
+			time.Sleep(time.Minute)
+			if n := taken.Load(); n != 0 {
+				t.Errorf("an answer after %v: the paused pool took %d messages", takes, n)
+			}
+			resumed.Store(true)
+			time.Sleep(10 * time.Second)
+			if n := taken.Load(); n == 0 {
+				t.Errorf("an answer after %v: the resumed pool takes nothing", takes)
+			}
+			stop()
+		})
+	}
+}
+
+// The broker may be unable to answer for long, or not at all.
+func TestPoolBeginsWithoutAnAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer teller
+		within time.Duration
+	}{
+		"silent": {func(ctx context.Context, _ client.PoolReport) (client.PoolOrders, error) {
+			<-ctx.Done()
+			return client.PoolOrders{}, context.Cause(ctx)
+		}, orderWait + time.Second},
+		"full": {func(context.Context, client.PoolReport) (client.PoolOrders, error) {
+			return client.PoolOrders{}, &client.Error{Kind: client.ErrQuota}
+		}, time.Second},
+		"unknown": {func(context.Context, client.PoolReport) (client.PoolOrders, error) {
+			return client.PoolOrders{}, errors.ErrUnsupported
+		}, time.Second},
+		"nobody is told": {nil, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, taken, log := busyPool(c.answer)
+				stop := started(t, p)
+				time.Sleep(c.within)
+				if taken.Load() == 0 {
+					t.Errorf("no message is taken after %v:\n%s", c.within, log)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// A broker that comes back is asked for orders before it is asked for messages.
+func TestOrdersComeFirstAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back := time.Now().Add(70 * time.Second)
+		p, taken, _ := busyPool(func(ctx context.Context, _ client.PoolReport) (client.PoolOrders, error) {
+			if time.Now().Before(back) {
+				<-ctx.Done()
+				return client.PoolOrders{}, context.Cause(ctx)
+			}
+			return client.PoolOrders{Paused: true, Revision: 1}, nil
+		})
+		open := p.open
+		p.open = func(ctx context.Context, entity string, o *client.ReceiverOptions) (receiver, error) {
+			if time.Now().Before(back) {
+				return nil, errors.New("connection refused")
+			}
+			return open(ctx, entity, o)
+		}
+		stop := started(t, p)
+		time.Sleep(2 * time.Minute)
+		if n := taken.Load(); n != 0 {
+			t.Errorf("the paused pool took %d messages", n)
+		}
+		stop()
 	})
 }
 

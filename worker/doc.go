@@ -14,6 +14,9 @@
 // is lost all the same, the handler's context ends with [ErrLockLost] as the cause.
 // A pool asks the broker for no more messages than its free slots can start.
 //
+// A pool that the broker's operator has paused stays paused when its process starts again:
+// the first request for messages waits for the broker's orders, for three seconds at most.
+//
 // A message whose handler failed keeps its lock, outside the slots, until its retry is
 // due. Then it is given back as failed, and any worker can take it. What a stop or a
 // preemption interrupts is given back uncounted, with what [Task.Save] was given.

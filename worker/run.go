@@ -34,6 +34,9 @@ type run struct {
 	wished   chan struct{}                           // capacity 1: the wishes have changed
 	over     chan struct{}                           // closed when loop has ended
 	stopped  chan struct{}                           // closed when no new messages are taken
+	ordered  chan struct{}                           // closed when loop knows what the broker wants of the pool
+	order    func()                                  // closes ordered, once
+	hurry    chan struct{}                           // capacity 1: have the broker told of the pool now
 	life     context.Context                         // of settlements and renewals
 	end      context.CancelCauseFunc                 // ends life
 	asking   context.Context                         // of requests; ends with the stop
@@ -67,9 +70,11 @@ func newRun(ctx context.Context, p *Pool, s settings) *run {
 	r := &run{
 		pool: p, settings: s, supply: newSupply(p, s),
 		events: make(chan func(time.Time) []slots.Action), wished: make(chan struct{}, 1),
-		over: make(chan struct{}), stopped: make(chan struct{}),
+		over: make(chan struct{}), stopped: make(chan struct{}), ordered: make(chan struct{}), hurry: make(chan struct{}, 1),
 		attempts: map[slots.ID]*attempt{}, began: time.Now(),
 	}
+	r.order = sync.OnceFunc(func() { close(r.ordered) })
+	r.supply.ordered = r.awaitOrders
 	r.failures = newFailureLog(s.log, r.began)
 	r.life, r.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.asking, r.endAsk = context.WithCancel(r.life)

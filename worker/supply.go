@@ -35,6 +35,7 @@ type supply struct {
 	durable  bool // locks
 	preempts bool
 	log      *slog.Logger
+	ordered  func(context.Context) // waits until the broker has said what the pool is to do
 
 	known      atomic.Bool  // extensions is valid
 	extensions atomic.Bool  // the broker knows levels and several sources
@@ -103,6 +104,11 @@ func (s *supply) next(ctx context.Context, n int) ([]delivery, error) {
 	if err := s.detect(ctx); err != nil {
 		return nil, err
 	}
+	if s.extensions.Load() {
+		if s.ordered(ctx); ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
 	all := receiverKey{slots.Main, 0, len(s.sources), -1}
 	switch {
 	case len(s.sources) == 1:
@@ -138,7 +144,11 @@ func (s *supply) detect(ctx context.Context) error {
 	if s.known.Load() {
 		return nil
 	}
-	r, err := s.receiver(ctx, receiverKey{slots.Main, 0, 1, -1})
+	k := receiverKey{slots.Main, 0, 1, -1}
+	if s.buffer > 0 {
+		k.channel = peekChannel // which fetches nothing ahead
+	}
+	r, err := s.receiver(ctx, k)
 	if err != nil {
 		return err
 	}

@@ -396,3 +396,33 @@ done
 		}
 	}
 }
+
+// A process of a paused pool that starts again begins nothing.
+func TestPausedPoolStaysPausedWhenItsProcessStartsAgain(t *testing.T) {
+	c := startCLI(t, workQueues)
+	s := newScripts(t)
+	start := func() *process {
+		return startProcess(t, "work", "tasks", "--name", "low", "--slots", "2", "--exec", "sh", "-c", "echo begun >> "+s.path("out"))
+	}
+	p := start()
+	until(t, p, "announced", func() bool { return strings.Contains(c.do("pool", "list"), "low") })
+	c.do("pool", "pause", "low")
+	p.stop()
+	for range 10 {
+		c.do("send", "tasks", "--body", "x")
+	}
+	for range 5 {
+		p = start()
+		until(t, p, "announced", func() bool { return strings.Contains(c.do("pool", "list", "--processes"), "paused") })
+		p.stop()
+	}
+	if got := s.text("out"); got != "" {
+		t.Errorf("the paused pool has begun tasks:\n%s", got)
+	}
+	p = start()
+	c.do("pool", "resume", "low")
+	until(t, p, "ten handled", func() bool { return strings.Count(s.text("out"), "begun") == 10 })
+	if code := p.stop(); code != 0 {
+		t.Errorf("code %d\n%s", code, p.err.String())
+	}
+}
