@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -111,6 +112,36 @@ func (c *connection) forget(path string) {
 	delete(c.tokens, path)
 }
 
+// hasToken reports whether a token was put for one of these paths.
+func (c *connection) hasToken(paths []string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(paths, func(path string) bool { return c.tokens[path] != nil })
+}
+
+// authorized opens what needs tokens for some paths. A token is for the entity that has the
+// path when it is put, and not for one that is made later with the same name. So a refusal is
+// believed of new tokens only.
+func authorized[T any](ctx context.Context, c *connection, paths []string, open func() (T, error)) (T, error) {
+	old := c.hasToken(paths)
+	for {
+		for _, path := range paths {
+			if err := c.authorize(ctx, path); err != nil {
+				var none T
+				return none, err
+			}
+		}
+		v, err := open()
+		if !old || !errors.Is(translate(err), ErrUnauthorized) {
+			return v, err
+		}
+		old = false
+		for _, path := range paths {
+			c.forget(path)
+		}
+	}
+}
+
 func (c *connection) putToken(ctx context.Context, path string) (*grant, error) {
 	node, err := c.cbs.get(ctx, (*rpc).usable, func() (*rpc, error) { return openRPC(ctx, c, names.CBS) })
 	if err != nil {
@@ -195,12 +226,7 @@ func (c *connection) node(ctx context.Context, address string, needs []string) (
 	}
 	c.mu.Unlock()
 	return s.get(ctx, (*rpc).usable, func() (*rpc, error) {
-		for _, path := range needs {
-			if err := c.authorize(ctx, path); err != nil {
-				return nil, err
-			}
-		}
-		return openRPC(ctx, c, address)
+		return authorized(ctx, c, needs, func() (*rpc, error) { return openRPC(ctx, c, address) })
 	})
 }
 

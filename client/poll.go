@@ -70,7 +70,9 @@ func (r *Receiver) openPoll(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l, err := r.polls.get(ctx, (*link).usable, func() (*link, error) {
-		return unlessClosed(&r.closed)(r.attachPoll(ctx, conn))
+		return authorized(ctx, conn, r.entities(), func() (*link, error) {
+			return unlessClosed(&r.closed)(r.attachPoll(ctx, conn))
+		})
 	})
 	if errors.Is(err, errNoPolls) {
 		r.noPolls.Store(true)
@@ -83,9 +85,6 @@ func (r *Receiver) openPoll(ctx context.Context) (*link, error) {
 var errNoPolls = errors.New("client: no links for polls")
 
 func (r *Receiver) attachPoll(ctx context.Context, conn *connection) (*link, error) {
-	if err := r.authorize(ctx, conn); err != nil {
-		return nil, err
-	}
 	told := new(polled)
 	o := r.linkOptions()
 	o.Properties = with(o.Properties, names.Poll, true)

@@ -199,10 +199,9 @@ func (r *Receiver) open(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	return r.link.get(ctx, (*link).usable, func() (*link, error) {
-		if err := r.authorize(ctx, conn); err != nil {
-			return nil, err
-		}
-		l, err := unlessClosed(&r.closed)(r.attach(ctx, conn))
+		l, err := authorized(ctx, conn, r.entities(), func() (*link, error) {
+			return unlessClosed(&r.closed)(r.attach(ctx, conn))
+		})
 		if err == nil {
 			name := l.receiver.LinkName()
 			r.name.Store(&name)
@@ -211,15 +210,8 @@ func (r *Receiver) open(ctx context.Context) (*link, error) {
 	})
 }
 
-// authorize puts the tokens for all sources.
-func (r *Receiver) authorize(ctx context.Context, conn *connection) error {
-	for _, entity := range append([]string{r.entity}, r.more...) {
-		if err := conn.authorize(ctx, entity); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// entities are all sources.
+func (r *Receiver) entities() []string { return append([]string{r.entity}, r.more...) }
 
 // Receive waits for messages and returns at least one and at most limit of them,
 // best first. When ctx ends before one came it returns ctx's error. It asks for

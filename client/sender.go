@@ -161,10 +161,9 @@ func (s *Sender) open(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	return s.link.get(ctx, (*link).usable, func() (*link, error) {
-		if err := conn.authorize(ctx, s.entity); err != nil {
-			return nil, err
-		}
-		return unlessClosed(&s.closed)(conn.openSender(ctx, s.entity, nil))
+		return authorized(ctx, conn, []string{s.entity}, func() (*link, error) {
+			return unlessClosed(&s.closed)(conn.openSender(ctx, s.entity, nil))
+		})
 	})
 }
 
