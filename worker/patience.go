@@ -29,6 +29,7 @@ func (s *supply) patiently(ctx context.Context, get func() ([]delivery, error)) 
 			return nil, nil
 		case useless(err):
 			return nil, err
+		case s.skips(err):
 		case err != nil:
 			s.waiting(err)
 		default:

@@ -25,7 +25,8 @@ type Pool struct {
 	// Source is the queue or subscription to take from; "" means the entity that the
 	// client's address names.
 	Source string
-	// Sources are several to take from as one pool, instead of Source.
+	// Sources are several to take from as one pool, instead of Source. Those that do not
+	// exist are looked for every three seconds; the others are served meanwhile.
 	Sources []Source
 	// Select is how to choose among several sources; default: the first that has a message.
 	Select Selection
@@ -150,8 +151,8 @@ type Observer interface {
 
 // Run takes messages and runs the handler until ctx ends; then it stops gracefully. It
 // returns nil after a graceful stop, or the error that makes it useless to go on: a
-// wrong setting ([ErrInvalid]), or missing rights. A broker that cannot be reached and a
-// source that does not exist yet are waited for. [ErrHandlerStuck] means that handlers
+// wrong setting ([ErrInvalid]), or missing rights. A broker that cannot be reached, and sources
+// of which none exists yet, are waited for. [ErrHandlerStuck] means that handlers
 // ignored the end of their contexts.
 func (p *Pool) Run(ctx context.Context) error {
 	s, err := p.checked()

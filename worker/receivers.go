@@ -4,6 +4,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/triagemq/triagemq/client"
@@ -22,20 +23,30 @@ type receiverKey struct {
 // be preempted needs one.
 const maxReceivers = 12
 
-// receiver returns the receiver of a key, after opening it if need be.
+// openReceiver is a receiver, with the numbers of its sources.
+type openReceiver struct {
+	receiver
+	of []int
+}
+
+// receiver returns the receiver of a key, after opening it if need be: again, if other
+// sources exist than when it was opened.
 func (s *supply) receiver(ctx context.Context, k receiverKey) (receiver, error) {
 	s.mu.Lock()
-	r := s.receivers[k]
+	old := s.receivers[k]
 	s.mu.Unlock()
-	if r != nil {
-		return r, nil
+	if old.receiver != nil {
+		if slices.Equal(old.of, s.present(k)) {
+			return old.receiver, nil
+		}
+		s.drop(k)
 	}
-	r, err := s.open(ctx, s.sources[k.first].Entity, s.options(k))
+	r, of, err := s.openPresent(ctx, k)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	s.receivers[k] = r
+	s.receivers[k] = openReceiver{r, of}
 	s.order = append(s.order, k)
 	surplus := s.surplus(k.channel)
 	s.mu.Unlock()
@@ -46,6 +57,18 @@ func (s *supply) receiver(ctx context.Context, k receiverKey) (receiver, error) 
 	return r, nil
 }
 
+// drop forgets the receiver of a key, and closes it when its messages are settled.
+func (s *supply) drop(k receiverKey) {
+	s.mu.Lock()
+	r := s.receivers[k].receiver
+	delete(s.receivers, k)
+	s.order = slices.DeleteFunc(s.order, func(o receiverKey) bool { return o == k })
+	s.mu.Unlock()
+	if r != nil {
+		s.retire(r)
+	}
+}
+
 // surplus removes and returns the oldest receiver of a channel that is not in use,
 // if there are too many. Called with mu held.
 func (s *supply) surplus(c slots.Channel) receiver {
@@ -54,7 +77,7 @@ func (s *supply) surplus(c slots.Channel) receiver {
 	}
 	for i, k := range s.order[:len(s.order)-1] {
 		if k.channel == c && c != slots.Main {
-			r := s.receivers[k]
+			r := s.receivers[k].receiver
 			delete(s.receivers, k)
 			s.order = append(s.order[:i], s.order[i+1:]...)
 			return r
@@ -63,13 +86,14 @@ func (s *supply) surplus(c slots.Channel) receiver {
 	return nil
 }
 
-func (s *supply) options(k receiverKey) *client.ReceiverOptions {
+// options are those of a receiver of some of the sources of a key.
+func (s *supply) options(k receiverKey, of []int) *client.ReceiverOptions {
 	o := &client.ReceiverOptions{MinPriority: s.min, MaxPriority: s.max, TellLevel: true, DurableLocks: s.durable}
 	if k.min >= 0 {
 		o.MinPriority = client.Level(uint8(k.min))
 	}
-	for _, source := range s.sources[k.first+1 : k.last] {
-		o.Sources = append(o.Sources, source.Entity)
+	for _, i := range of[1:] {
+		o.Sources = append(o.Sources, s.sources[i].Entity)
 	}
 	if len(o.Sources) > 0 && s.rule == ByLevel {
 		o.SourceSelection = client.ByLevel
@@ -114,11 +138,11 @@ func (s *supply) settled(r receiver) {
 func (s *supply) closeAll() {
 	s.mu.Lock()
 	all := s.receivers
-	s.receivers, s.order = map[receiverKey]receiver{}, nil
+	s.receivers, s.order = map[receiverKey]openReceiver{}, nil
 	s.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, r := range all {
-		wg.Go(func() { s.close(r) })
+		wg.Go(func() { s.close(r.receiver) })
 	}
 	wg.Wait()
 }

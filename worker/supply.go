@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,10 +43,12 @@ type supply struct {
 	turns      *slots.Turns // with ByWeight; owned by the main channel
 
 	mu        sync.Mutex
-	receivers map[receiverKey]receiver // guarded by mu
-	order     []receiverKey            // oldest first; guarded by mu
-	unsettled map[receiver]int         // messages of each; guarded by mu
-	retired   map[receiver]bool        // to close when its messages are settled; guarded by mu
+	receivers map[receiverKey]openReceiver // guarded by mu
+	order     []receiverKey                // oldest first; guarded by mu
+	unsettled map[receiver]int             // messages of each; guarded by mu
+	retired   map[receiver]bool            // to close when its messages are settled; guarded by mu
+	absent    []bool                       // sources that do not exist; guarded by mu
+	looked    time.Time                    // when absent sources were last looked for; guarded by mu
 }
 
 func newSupply(p *Pool, s settings) *supply {
@@ -62,7 +63,8 @@ func newSupply(p *Pool, s settings) *supply {
 	out := &supply{
 		open: open, sources: s.sources, rule: p.Select,
 		min: p.MinPriority, max: p.MaxPriority, buffer: p.Buffer, durable: p.DurableLocks, preempts: p.Preempt != nil, log: s.log,
-		turns: slots.NewTurns(weights), receivers: map[receiverKey]receiver{},
+		turns: slots.NewTurns(weights), receivers: map[receiverKey]openReceiver{},
+		absent:    make([]bool, len(s.sources)),
 		unsettled: map[receiver]int{}, retired: map[receiver]bool{},
 	}
 	out.ceiling.Store(255)
@@ -89,6 +91,7 @@ func (s *supply) fetch(ctx context.Context, a slots.Action) ([]delivery, error) 
 
 // next waits for up to n messages of any rank.
 func (s *supply) next(ctx context.Context, n int) ([]delivery, error) {
+	s.lookForAbsent(ctx)
 	if err := s.detect(ctx); err != nil {
 		return nil, err
 	}
@@ -132,11 +135,17 @@ func (s *supply) detect(ctx context.Context) error {
 	if s.known.Load() {
 		return nil
 	}
-	k := receiverKey{slots.Main, 0, 1, -1}
+	channel := slots.Main
 	if s.buffer > 0 {
-		k.channel = peekChannel // which fetches nothing ahead
+		channel = peekChannel // which fetches nothing ahead
 	}
-	r, err := s.receiver(ctx, k)
+	var r receiver
+	var err error
+	for i := range s.sources {
+		if r, err = s.receiver(ctx, receiverKey{channel, i, i + 1, -1}); !errors.Is(err, client.ErrNotFound) {
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -151,6 +160,7 @@ func (s *supply) detect(ctx context.Context) error {
 
 // above waits for one message above a rank.
 func (s *supply) above(ctx context.Context, bound slots.Rank) ([]delivery, error) {
+	s.lookForAbsent(ctx)
 	if bound.Source > 1 && !s.extensions.Load() {
 		return s.pollUntil(ctx, func() ([]delivery, error) { return s.pollInOrder(ctx, slots.Urgent, bound.Source, 1) })
 	}
@@ -210,11 +220,16 @@ func (s *supply) pollInOrder(ctx context.Context, c slots.Channel, sources, n in
 	for i := 0; i < sources && len(got) < n; i++ {
 		more, err := s.poll(ctx, receiverKey{c, i, i + 1, -1}, n-len(got))
 		got = append(got, more...)
-		if err != nil {
+		if err != nil && !s.skips(err) {
 			return got, s.unless(len(got) > 0, err)
 		}
 	}
 	return got, nil
+}
+
+// skips reports whether an error means that a source does not exist, while others do.
+func (s *supply) skips(err error) bool {
+	return errors.Is(err, client.ErrNotFound) && len(s.sources) > 1 && !s.allAbsent()
 }
 
 // unless hides an error that the next request meets again, if there are messages.
@@ -241,7 +256,7 @@ func (s *supply) pollByWeight(ctx context.Context, n int) ([]delivery, error) {
 			}
 			more, err := s.poll(ctx, receiverKey{slots.Main, i, i + 1, -1}, share)
 			got = append(got, more...)
-			if err != nil {
+			if err != nil && !s.skips(err) {
 				return got, s.unless(len(got) > 0, err)
 			}
 			empty[i] = len(more) < share
@@ -267,17 +282,27 @@ func (s *supply) pollUntil(ctx context.Context, poll func() ([]delivery, error))
 		if !sleep(ctx, pause) {
 			return nil, context.Cause(ctx)
 		}
+		s.lookForAbsent(ctx)
 	}
 }
 
 func (s *supply) wait(ctx context.Context, k receiverKey, n int) ([]delivery, error) {
-	r, err := s.receiver(ctx, k)
-	if err != nil {
-		return nil, err
+	for {
+		r, err := s.receiver(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		waiting, cancel := s.untilLook(ctx, k)
+		ms, err := r.Receive(waiting, n)
+		look := err != nil && waiting.Err() != nil && ctx.Err() == nil
+		cancel()
+		if look {
+			s.lookForAbsent(ctx)
+			continue
+		}
+		s.note(ctx, k, err)
+		return s.deliveries(r, k, ms), err
 	}
-	ms, err := r.Receive(ctx, n)
-	s.note(ctx, k, err)
-	return s.deliveries(r, k, ms), err
 }
 
 func (s *supply) poll(ctx context.Context, k receiverKey, n int) ([]delivery, error) {
@@ -297,14 +322,7 @@ func (s *supply) note(ctx context.Context, k receiverKey, err error) {
 	case err == nil:
 		s.recovered()
 	case ctx.Err() == nil:
-		s.mu.Lock()
-		r := s.receivers[k]
-		delete(s.receivers, k)
-		s.order = slices.DeleteFunc(s.order, func(o receiverKey) bool { return o == k })
-		s.mu.Unlock()
-		if r != nil {
-			s.retire(r)
-		}
+		s.drop(k)
 	}
 }
 

@@ -202,6 +202,51 @@ func TestWorkWaitsForItsQueue(t *testing.T) {
 	}
 }
 
+// Of several queues those are served that exist; one may be deleted and made again.
+func TestWorkServesTheQueuesThatExist(t *testing.T) {
+	c := startCLI(t, workQueues)
+	s := newScripts(t)
+	p := startProcess(t, "work", "later", "tasks", "more", "--preempt", "--exec", "sh", "-c", "cat >> "+s.path("out"))
+	done := ""
+	handles := func(queue string) {
+		t.Helper()
+		done += queue + "\n"
+		c.do("send", queue, "--body", queue+"\n")
+		until(t, p, "handled "+queue, func() bool { return s.text("out") == done })
+	}
+	handles("tasks")
+	for range 2 {
+		c.do("queue", "create", "later")
+		handles("later")
+		handles("more")
+		c.do("queue", "delete", "later")
+		handles("tasks")
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("code %d\n%s", code, p.err.String())
+	}
+}
+
+// A worker outlives its queue, and serves the next one of that name.
+func TestWorkOutlivesItsQueue(t *testing.T) {
+	c := startCLI(t, workQueues)
+	s := newScripts(t)
+	p := startProcess(t, "work", "tasks", "--exec", "sh", "-c", "cat >> "+s.path("out"))
+	done := ""
+	for i := range 3 {
+		done += fmt.Sprintln(i)
+		c.do("send", "tasks", "--body", fmt.Sprintln(i))
+		until(t, p, "handled", func() bool { return s.text("out") == done })
+		c.do("queue", "delete", "tasks")
+		p.wait(&p.err, "waiting for a source that does not exist yet")
+		c.do("queue", "create", "tasks")
+	}
+	until(t, p, "listed", func() bool { return strings.Contains(c.do("pool", "list"), "tasks") })
+	if code := p.stop(); code != 0 {
+		t.Errorf("code %d\n%s", code, p.err.String())
+	}
+}
+
 // groupState returns the states of the living processes of a group.
 func groupState(t *testing.T, group int) string {
 	t.Helper()
