@@ -124,12 +124,17 @@ func (r *Receiver) SaveState(ctx context.Context, m *Received, state []byte) (lo
 // Peek returns up to limit messages whose numbers are from or higher, in the
 // order of their numbers, whatever their state, without locking them. It does
 // not wait: none means that there is none. Start with 0 and go on after the last
-// number seen.
+// number seen. With TellLevel our own broker tells the level of each message, and in
+// LockedUntil whether it is locked.
 func (r *Receiver) Peek(ctx context.Context, from SeqNo, limit int) ([]*Received, error) {
-	reply, err := r.manage(ctx, names.PeekMessage, map[string]any{
+	fields := map[string]any{
 		"from-sequence-number": int64(from),
 		"message-count":        int32(limit),
-	})
+	}
+	if r.extensions.Load() && r.linkProperties[propTell] == true {
+		fields[names.TellLevel] = true
+	}
+	reply, err := r.manage(ctx, names.PeekMessage, fields)
 	var ms []*Received
 	if err == nil {
 		ms, err = messages(reply)

@@ -174,6 +174,27 @@ func TestRenewMovesTheLock(t *testing.T) {
 	wantError(t, "renew what is settled", q.RenewLock(q.ctx, m), client.ErrLockLost)
 }
 
+// With TellLevel a peek tells which messages are locked, and how they are ordered.
+func TestPeekTellsLevelsAndLocks(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	q := open(t, b.Client(), "orders", &client.ReceiverOptions{TellLevel: true})
+	q.say("locked", "ready")
+	locked := q.take(1)[0]
+	must(t, q.Send(q.ctx, &client.Message{Body: []byte("urgent"), Priority: client.High}))
+	ms, err := q.Peek(q.ctx, 0, 10)
+	must(t, err)
+	wantBodies(t, ms, "locked ready urgent")
+	for i, want := range []uint8{4, 4, 7} {
+		if ms[i].Level == nil || *ms[i].Level != want {
+			t.Errorf("message %d has the level %v, want %d", i, ms[i].Level, want)
+		}
+		if isLocked := !ms[i].LockedUntil.IsZero(); isLocked != (i == 0) {
+			t.Errorf("message %d is locked until %v", i, ms[i].LockedUntil)
+		}
+	}
+	must(t, q.Complete(q.ctx, locked))
+}
+
 func TestPeekSeesEverythingAndTakesNothing(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	q := open(t, b.Client(), "orders", nil)

@@ -135,7 +135,13 @@ func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return k.messagesOf(ds, k.ReplyLimit(), peekedStamp)
+	stamp := peekedStamp
+	if v, ok := k.Body().Lookup(names.TellLevel); ok {
+		if tell, ok := v.Bool(); ok && tell {
+			stamp = toldStamp
+		}
+	}
+	return k.messagesOf(ds, k.ReplyLimit(), stamp)
 }
 
 func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) {
@@ -181,6 +187,17 @@ func peekedStamp(d *broker.Delivery, _ *message.Message) message.BrokerPropertie
 	}
 	if d.State == queue.Retrying {
 		s.RetryAt = d.NotBefore
+	}
+	return s
+}
+
+// toldStamp tells, beyond what Service Bus does, the level of a message and whether it is
+// locked.
+func toldStamp(d *broker.Delivery, m *message.Message) message.BrokerProperties {
+	s := peekedStamp(d, m)
+	s.Level, s.HasLevel = uint8(d.Level), true
+	if d.State == queue.Locked {
+		s.LockedUntil = d.LockedUntil
 	}
 	return s
 }
