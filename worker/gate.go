@@ -3,24 +3,20 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"time"
 
-	"github.com/triagemq/triagemq/client"
 	"github.com/triagemq/triagemq/internal/window"
-	"github.com/triagemq/triagemq/worker/internal/slots"
 )
 
-// gate decides when a pool takes messages: in its windows, while there is spare
-// capacity, and in any case while its oldest message is too old. It belongs to loop.
+// gate decides when a pool takes messages: in its windows, and while there is spare
+// capacity. While it is closed, only overdue messages are taken. It belongs to loop.
 type gate struct {
 	windows     window.Set
 	whenSpare   bool
 	latestStart time.Duration
 	began       time.Time
-	overdue     bool // the oldest message has reached latestStart
-	asking      bool // for the oldest message
+	asking      bool // for overdue messages
 	askAt       time.Time
 	rest        time.Duration // the last one, while the handler is unavailable
 	restUntil   time.Time
@@ -47,8 +43,6 @@ func (g *gate) closed(now time.Time, o orders) string {
 	switch {
 	case now.Before(g.restUntil):
 		return unavailable
-	case g.overdue:
-		return ""
 	case !g.windows.Open(now):
 		return outsideWindows
 	case g.whenSpare && !o.spare && (o.known || now.Sub(g.began) < spareGrace):
@@ -73,29 +67,6 @@ func (g *gate) next(now time.Time) time.Time {
 		earlier(g.askAt)
 	}
 	return at
-}
-
-// The time between two questions for the oldest message is a tenth of LatestStart,
-// within these bounds.
-const (
-	minAskOldest = time.Second
-	maxAskOldest = time.Minute
-)
-
-// wantsOldest reports whether to ask for the oldest message now.
-func (g *gate) wantsOldest(now time.Time) bool {
-	if g.latestStart == 0 || g.asking || now.Before(g.askAt) {
-		return false
-	}
-	g.asking = true
-	return true
-}
-
-// oldestIs takes over the answer; zero means that there is no message.
-func (g *gate) oldestIs(now, enqueued time.Time) {
-	g.asking = false
-	g.overdue = !enqueued.IsZero() && now.Sub(enqueued) >= g.latestStart
-	g.askAt = now.Add(min(max(g.latestStart/10, minAskOldest), maxAskOldest))
 }
 
 // The bounds of how long a pool rests whose handler is unavailable.
@@ -125,11 +96,11 @@ func (r *run) restAfter(now, began time.Time, of result) {
 
 // passGate brings the machine in line with the gate.
 func (r *run) passGate(now time.Time) {
-	if r.gate.wantsOldest(now) {
-		r.wg.Go(r.askOldest)
+	closed := r.gate.closed(now, r.pool.wished().orders)
+	if r.gate.wantsOverdue(now, closed) {
+		r.wg.Go(r.lookForOverdue)
 	}
 	r.gate.wake = r.gate.next(now)
-	closed := r.gate.closed(now, r.pool.wished().orders)
 	if closed != r.holding {
 		r.settings.log.Info("pool gate", "closed", closed)
 		was := r.holding
@@ -141,66 +112,4 @@ func (r *run) passGate(now time.Time) {
 			r.do(r.machine.Unhold(now))
 		}
 	}
-}
-
-func (r *run) askOldest() {
-	enqueued, err := r.supply.oldest(r.asking)
-	if err != nil {
-		r.settings.log.Debug("age of the oldest message is unknown", "err", err)
-	}
-	r.post(func(now time.Time) []slots.Action {
-		r.gate.oldestIs(now, enqueued)
-		r.passGate(now)
-		return nil
-	})
-}
-
-// peekChannel has receivers that only look.
-const peekChannel = slots.Channels
-
-// peekBatch is how many messages are looked at at a time, and peekBatches how often. The
-// oldest may be deferred or scheduled.
-const (
-	peekBatch   = 32
-	peekBatches = 8
-)
-
-// oldest returns when the oldest message that waits was enqueued; zero if there is none.
-func (s *supply) oldest(ctx context.Context) (time.Time, error) {
-	var oldest time.Time
-	var errs []error
-	for i := range s.sources {
-		at, err := s.oldestOf(ctx, i)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
-			oldest = at
-		}
-	}
-	return oldest, errors.Join(errs...)
-}
-
-func (s *supply) oldestOf(ctx context.Context, source int) (time.Time, error) {
-	r, err := s.receiver(ctx, receiverKey{peekChannel, source, source + 1, -1})
-	if err != nil {
-		return time.Time{}, err
-	}
-	from := client.SeqNo(0)
-	for range peekBatches {
-		ms, err := r.Peek(ctx, from, peekBatch)
-		if err != nil {
-			return time.Time{}, err
-		}
-		for _, m := range ms {
-			if m.State == client.Active {
-				return m.Enqueued, nil
-			}
-			from = m.SeqNo + 1
-		}
-		if len(ms) < peekBatch {
-			break
-		}
-	}
-	return time.Time{}, nil
 }

@@ -226,7 +226,7 @@ func (r *modelReceiver) take(limit int) ([]*client.Received, error) {
 		}
 		m := b.messages[n]
 		got := &client.Received{
-			Message: m.Message, SeqNo: client.SeqNo(n + 1), Source: m.source,
+			Message: m.Message, SeqNo: client.SeqNo(n + 1), Source: m.source, Enqueued: m.enqueued,
 			LockedUntil: time.Now().Add(b.lock + b.ahead), DeliveryCount: m.failures, Level: new(m.level),
 		}
 		got.Properties = maps.Clone(m.Properties)
@@ -287,7 +287,14 @@ func (r *modelReceiver) Peek(_ context.Context, from client.SeqNo, limit int) ([
 	var out []*client.Received
 	for n, m := range r.b.messages {
 		if number := client.SeqNo(n + 1); !m.done && number >= from && m.source == r.sources[0] && len(out) < limit {
-			out = append(out, &client.Received{Message: m.Message, SeqNo: number, Enqueued: m.enqueued})
+			peeked := &client.Received{Message: m.Message, SeqNo: number, Enqueued: m.enqueued}
+			if r.b.extensions {
+				peeked.Level = new(m.level)
+				if m.holder != nil {
+					peeked.LockedUntil = m.holder.LockedUntil
+				}
+			}
+			out = append(out, peeked)
 		}
 	}
 	return out, nil

@@ -68,8 +68,9 @@ type Pool struct {
 	// and at the queues and subscriptions of SpareBeside, where it needs Listen as well.
 	WhenSpare   bool
 	SpareBeside []string
-	// LatestStart is how old the oldest message may get before the pool works outside its
-	// windows, or without spare capacity; zero: as old as may be.
+	// LatestStart is the age at which a message is started outside the windows, or without
+	// spare capacity; zero: none is. Younger messages still wait. At brokers without our
+	// extensions a younger one may be started in the place of one that is running elsewhere.
 	LatestStart time.Duration
 
 	// Log gets what an operator should know, and a line for each failure of the handler, at

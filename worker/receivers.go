@@ -15,8 +15,9 @@ import (
 // time.
 type receiverKey struct {
 	channel     slots.Channel
-	first, last int // sources[first:last]
-	min         int // lowest level; negative: that of the pool
+	first, last int  // sources[first:last]
+	min         int  // lowest level; negative: that of the pool
+	only        bool // min is the highest level, too
 }
 
 // maxReceivers bounds how many receivers a pool keeps. Each level at which a task can
@@ -91,6 +92,9 @@ func (s *supply) options(k receiverKey, of []int) *client.ReceiverOptions {
 	o := &client.ReceiverOptions{MinPriority: s.min, MaxPriority: s.max, TellLevel: true, DurableLocks: s.durable}
 	if k.min >= 0 {
 		o.MinPriority = client.Level(uint8(k.min))
+	}
+	if k.only {
+		o.MaxPriority = o.MinPriority
 	}
 	for _, i := range of[1:] {
 		o.Sources = append(o.Sources, s.sources[i].Entity)

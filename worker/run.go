@@ -230,11 +230,14 @@ func (r *run) ask(a slots.Action) {
 	r.wg.Go(func() {
 		defer cancel()
 		got, err := r.supply.fetch(ctx, a)
-		r.post(func(now time.Time) []slots.Action { return r.fetched(now, a.Channel, got, err) })
+		r.post(func(now time.Time) []slots.Action { return r.fetched(now, a, got, err) })
 	})
 }
 
-func (r *run) fetched(now time.Time, c slots.Channel, got []delivery, err error) []slots.Action {
+func (r *run) fetched(now time.Time, asked slots.Action, got []delivery, err error) []slots.Action {
+	if asked.Overdue {
+		got = r.fetchedOverdue(now, got)
+	}
 	if err != nil && r.failure == nil {
 		r.failure = fmt.Errorf("worker: pool %q: %w", r.settings.name, err)
 	}
@@ -247,9 +250,9 @@ func (r *run) fetched(now time.Time, c slots.Channel, got []delivery, err error)
 	}
 	if r.failure != nil {
 		// Asking again would meet the same error, so the machine stops in this step.
-		return append(r.machine.Fetched(now, c, messages), r.machine.Stop(now)...)
+		return append(r.machine.Fetched(now, asked.Channel, messages), r.machine.Stop(now)...)
 	}
-	return r.machine.Fetched(now, c, messages)
+	return r.machine.Fetched(now, asked.Channel, messages)
 }
 
 // beginStop takes no more messages. Tasks may go on.

@@ -96,7 +96,7 @@ func (s *supply) findAbsent(ctx context.Context, among []int) (found bool, err e
 
 // probe returns whether a source can be opened.
 func (s *supply) probe(ctx context.Context, source int) error {
-	k := receiverKey{peekChannel, source, source + 1, -1}
+	k := receiverKey{peekChannel, source, source + 1, -1, false}
 	r, err := s.open(ctx, s.sources[source].Entity, s.options(k, []int{source}))
 	if err == nil {
 		s.close(r)

@@ -5,7 +5,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -40,7 +39,9 @@ type supply struct {
 	extensions atomic.Bool  // the broker knows levels and several sources
 	ceiling    atomic.Int32 // lowest level above which the broker refuses receivers
 	trouble    atomic.Pointer[string]
-	turns      *slots.Turns // with ByWeight; owned by the main channel
+	late       atomic.Pointer[overdue] // what was found last
+	peeked     []client.SeqNo          // of each source: all before are beyond min and max; owned by lookForOverdue
+	turns      *slots.Turns            // with ByWeight; owned by the main channel
 
 	mu        sync.Mutex
 	receivers map[receiverKey]openReceiver // guarded by mu
@@ -64,7 +65,7 @@ func newSupply(p *Pool, s settings) *supply {
 		open: open, sources: s.sources, rule: p.Select,
 		min: p.MinPriority, max: p.MaxPriority, buffer: p.Buffer, durable: p.DurableLocks, preempts: p.Preempt != nil, log: s.log,
 		turns: slots.NewTurns(weights), receivers: map[receiverKey]openReceiver{},
-		absent:    make([]bool, len(s.sources)),
+		absent: make([]bool, len(s.sources)), peeked: make([]client.SeqNo, len(s.sources)),
 		unsettled: map[receiver]int{}, retired: map[receiver]bool{},
 	}
 	out.ceiling.Store(255)
@@ -85,6 +86,9 @@ func (s *supply) fetch(ctx context.Context, a slots.Action) ([]delivery, error) 
 	case slots.Poll:
 		return s.pollAbove(ctx, a.Bound, a.N), nil
 	default:
+		if a.Overdue {
+			return s.takeOverdue(ctx, a.N), nil
+		}
 		return s.patiently(ctx, func() ([]delivery, error) { return s.next(ctx, a.N) })
 	}
 }
@@ -100,7 +104,7 @@ func (s *supply) next(ctx context.Context, n int) ([]delivery, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	all := receiverKey{slots.Main, 0, len(s.sources), -1}
+	all := receiverKey{slots.Main, 0, len(s.sources), -1, false}
 	switch {
 	case len(s.sources) == 1:
 		return s.pollThenWait(ctx, all, n)
@@ -142,7 +146,7 @@ func (s *supply) detect(ctx context.Context) error {
 	var r receiver
 	var err error
 	for i := range s.sources {
-		if r, err = s.receiver(ctx, receiverKey{channel, i, i + 1, -1}); !errors.Is(err, client.ErrNotFound) {
+		if r, err = s.receiver(ctx, receiverKey{channel, i, i + 1, -1, false}); !errors.Is(err, client.ErrNotFound) {
 			break
 		}
 	}
@@ -206,11 +210,11 @@ func (s *supply) pollAbove(ctx context.Context, bound slots.Rank, n int) []deliv
 func (s *supply) keyAbove(c slots.Channel, bound slots.Rank) receiverKey {
 	switch {
 	case bound.Source > 0:
-		return receiverKey{c, 0, bound.Source, -1}
+		return receiverKey{c, 0, bound.Source, -1, false}
 	case s.rule == ByOrder:
-		return receiverKey{c, 0, 1, int(bound.Level) + 1}
+		return receiverKey{c, 0, 1, int(bound.Level) + 1, false}
 	default:
-		return receiverKey{c, 0, len(s.sources), int(bound.Level) + 1}
+		return receiverKey{c, 0, len(s.sources), int(bound.Level) + 1, false}
 	}
 }
 
@@ -218,7 +222,7 @@ func (s *supply) keyAbove(c slots.Channel, bound slots.Rank) receiverKey {
 func (s *supply) pollInOrder(ctx context.Context, c slots.Channel, sources, n int) ([]delivery, error) {
 	var got []delivery
 	for i := 0; i < sources && len(got) < n; i++ {
-		more, err := s.poll(ctx, receiverKey{c, i, i + 1, -1}, n-len(got))
+		more, err := s.poll(ctx, receiverKey{c, i, i + 1, -1, false}, n-len(got))
 		got = append(got, more...)
 		if err != nil && !s.skips(err) {
 			return got, s.unless(len(got) > 0, err)
@@ -254,7 +258,7 @@ func (s *supply) pollByWeight(ctx context.Context, n int) ([]delivery, error) {
 			if share == 0 {
 				continue
 			}
-			more, err := s.poll(ctx, receiverKey{slots.Main, i, i + 1, -1}, share)
+			more, err := s.poll(ctx, receiverKey{slots.Main, i, i + 1, -1, false}, share)
 			got = append(got, more...)
 			if err != nil && !s.skips(err) {
 				return got, s.unless(len(got) > 0, err)
@@ -359,17 +363,8 @@ func levelOf(m *client.Received) uint8 {
 	if m.Level != nil {
 		return *m.Level
 	}
-	switch client.Priority(strings.ToLower(string(m.Priority))) {
-	case client.Critical:
-		return 9
-	case client.High:
-		return 7
-	case client.Low:
-		return 2
-	case client.Background:
-		return 0
+	if level, ok := levelNamed(m.Priority); ok {
+		return level
 	}
-	level := uint8(4) // of AMQP, for messages without one
-	_, _ = fmt.Sscan(string(m.Priority), &level)
-	return level
+	return 4 // of AMQP, for messages without one
 }

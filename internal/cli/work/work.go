@@ -130,7 +130,7 @@ is the program's own. Several pools are described by a file: -f pools.yaml.`,
 	fs.StringArrayVar(&f.pool.Windows, "window", nil, "work only at these `times`, such as \"Mon-Fri 19:00-07:00 Europe/Berlin\"; may be repeated")
 	fs.BoolVar(&f.pool.WhenSpare, "when-spare", false, "work only while no other pool at the queue is fully busy")
 	fs.StringArrayVar(&f.pool.SpareBeside, "spare-beside", nil, "with --when-spare: another `queue` whose pools count; may be repeated")
-	durationVar(cmd, &f.pool.LatestStart, "latest-start", "`age` of a message at which the pool works all the same")
+	durationVar(cmd, &f.pool.LatestStart, "latest-start", "`age` at which a message is started all the same")
 	fs.IntVar(&f.scale.Min, "scale-min", 0, "with --scale-max: fewest slots")
 	fs.IntVar(&f.scale.Max, "scale-max", 0, "let the number of slots follow demand, up to this `number`")
 	durationVar(cmd, &f.scale.CoolDown, "cool-down", "with --scale-max: `time` before slots become fewer (default 1m)")

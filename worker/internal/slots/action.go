@@ -53,4 +53,7 @@ type Action struct {
 	Bound   Rank
 	// Preempted says that Suspend or Cancel is for a more urgent message.
 	Preempted bool
+	// Overdue says that Ask is for messages that are too old to wait while the machine
+	// holds. It takes what is there, and does not wait.
+	Overdue bool
 }

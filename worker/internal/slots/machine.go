@@ -71,6 +71,7 @@ func (t *task) work(now time.Time) time.Duration {
 type request struct {
 	inFlight bool
 	stopping bool
+	overdue  bool
 	n        int
 	bound    Rank
 }
@@ -83,6 +84,7 @@ type Machine struct {
 	requests [Channels]request
 
 	paused, holding, stopping bool
+	overdue                   int // messages to ask for once although the machine holds
 
 	urgentAfter time.Time // no urgent request before
 	wake        time.Time // when time alone changes something; zero: never
@@ -140,15 +142,22 @@ func (m *Machine) Unpause(now time.Time) []Action {
 	return m.plan(now)
 }
 
-// Hold stops new messages. Tasks go on.
+// Hold stops new messages, but for those that Overdue allows. Tasks go on.
 func (m *Machine) Hold(now time.Time) []Action {
-	m.holding = true
+	m.holding, m.overdue = true, 0
 	return m.plan(now)
 }
 
 // Unhold undoes Hold.
 func (m *Machine) Unhold(now time.Time) []Action {
 	m.holding = false
+	return m.plan(now)
+}
+
+// Overdue says how many messages are too old to wait until the machine holds no more. One
+// request is made for them, as soon as a slot is free.
+func (m *Machine) Overdue(now time.Time, n int) []Action {
+	m.overdue = n
 	return m.plan(now)
 }
 
@@ -164,7 +173,7 @@ func (m *Machine) Fetched(now time.Time, c Channel, messages []Message) []Action
 	asked := m.requests[c]
 	m.requests[c] = request{}
 	for _, message := range messages {
-		if !m.arrived(now, message) && c == Urgent && !asked.stopping {
+		if !m.arrived(now, message, asked.overdue) && c == Urgent && !asked.stopping {
 			m.urgentAfter = now.Add(refusedPause)
 		}
 	}
@@ -233,13 +242,16 @@ func (m *Machine) free() int {
 }
 
 // takes reports whether new messages are wanted.
-func (m *Machine) takes() bool { return !m.paused && !m.holding && !m.stopping && m.slots > 0 }
+func (m *Machine) takes() bool { return m.takesOverdue() && !m.holding }
+
+// takesOverdue reports whether messages are wanted that are too old to wait.
+func (m *Machine) takesOverdue() bool { return !m.paused && !m.stopping && m.slots > 0 }
 
 // arrived starts a message in a free slot or in that of a task which ranks below it. It
 // returns false if there is neither.
-func (m *Machine) arrived(now time.Time, message Message) bool {
+func (m *Machine) arrived(now time.Time, message Message, overdue bool) bool {
 	var victim *task
-	fits := m.takes() && m.free() > 0
+	fits := (m.takes() || overdue && m.takesOverdue()) && m.free() > 0
 	if m.takes() && !fits {
 		victim = m.victim(now)
 		fits = victim != nil && message.Rank.Above(victim.Rank)
@@ -367,13 +379,25 @@ func (m *Machine) resumeWaiting(now time.Time) {
 // one of them.
 func (m *Machine) planMain() {
 	n := 0
-	if m.takes() && m.nextToResume() == nil {
+	if m.nextToResume() == nil {
 		n = max(min(m.free(), m.slots+1-m.strays()), 0)
+	}
+	overdue := m.holding && m.takesOverdue()
+	switch {
+	case overdue:
+		n = min(n, m.overdue)
+	case !m.takes():
+		n = 0
 	}
 	r := m.requests[Main]
 	switch {
+	case r.inFlight && r.overdue && m.takesOverdue(): // it does not wait
 	case r.inFlight && r.n > n:
 		m.stopAsking(Main)
+	case !r.inFlight && n > 0 && overdue:
+		m.overdue = 0
+		m.requests[Main] = request{inFlight: true, n: n, overdue: true}
+		m.emit(Action{Kind: Ask, Channel: Main, N: n, Overdue: true})
 	case !r.inFlight && n > 0:
 		m.ask(Main, n, Rank{})
 	}

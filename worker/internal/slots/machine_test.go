@@ -34,7 +34,11 @@ func show(actions []slots.Action) string {
 		text := kinds[a.Kind]
 		switch a.Kind {
 		case slots.Ask:
-			text += fmt.Sprintf(" %s for %d", channels[a.Channel], a.N)
+			channel := channels[a.Channel]
+			if a.Overdue {
+				channel = "overdue"
+			}
+			text += fmt.Sprintf(" %s for %d", channel, a.N)
 			if a.Channel != slots.Main {
 				text += fmt.Sprintf(" above %d", a.Bound.Level)
 			}
@@ -110,6 +114,23 @@ func TestMessageInANarrowedPoolIsRefused(t *testing.T) {
 	want(t, "resize", m.Resize(now, 1), "stop asking main")
 	want(t, "two come", m.Fetched(now, slots.Main, []slots.Message{message(1, 4), message(2, 4)}),
 		"start 1, refuse 2, ask urgent for 1 above 4")
+}
+
+func TestOnlyOverdueMessagesStartWhileHolding(t *testing.T) {
+	m := newMachine(2)
+	m.Tick(start)
+	want(t, "hold", m.Hold(start), "stop asking main")
+	want(t, "what was on its way", m.Fetched(start, slots.Main, []slots.Message{message(1, 4)}), "refuse 1")
+	want(t, "three are overdue", m.Overdue(start, 3), "ask overdue for 2")
+	want(t, "they come", m.Fetched(start, slots.Main, []slots.Message{message(2, 4), message(3, 4)}), "start 2, start 3")
+	want(t, "one is overdue", m.Overdue(start, 1), "")
+	want(t, "a slot is free", m.Ended(start, 2), "ask overdue for 1")
+	want(t, "the pool is paused", m.Pause(start), "suspend 3, stop asking main")
+	want(t, "it came all the same", m.Fetched(start, slots.Main, []slots.Message{message(4, 4)}), "refuse 4")
+	want(t, "it goes on", m.Unpause(start), "resume 3")
+	want(t, "two are overdue", m.Overdue(start, 2), "ask overdue for 1")
+	want(t, "none is there", m.Fetched(start, slots.Main, nil), "")
+	want(t, "the hold ends", m.Unhold(start), "ask main for 1")
 }
 
 func TestTaskThatCannotWaitKeepsRunning(t *testing.T) {
@@ -236,6 +257,15 @@ func (w *world) step() {
 			w.apply(w.m.Leaving(w.now, id))
 			w.end(id)
 			break
+		}
+	case n == 18:
+		switch w.rng.IntN(4) {
+		case 0:
+			w.apply(w.m.Hold(w.now))
+		case 1:
+			w.apply(w.m.Overdue(w.now, w.rng.IntN(4)))
+		default:
+			w.apply(w.m.Unhold(w.now))
 		}
 	default:
 		w.apply(w.m.Tick(w.now))
