@@ -85,6 +85,7 @@ func (a *attempt) refuse() {
 		if err := a.handBack(ctx); err != nil {
 			a.run.settings.log.Debug("message not released", "message", a.SeqNo, "err", err)
 		}
+		a.session.close()
 	})
 }
 
@@ -122,9 +123,14 @@ func (a *attempt) keep() {
 	defer a.cancel(nil)
 	if a.isGivenUp() {
 		a.settle(a.handBack, HandedBack, errHandlerGivenUp)
+		a.session.close()
 		return
 	}
 	took := time.Since(a.began)
+	if a.session != nil {
+		a.keepSession(lost, took)
+		return
+	}
 	a.run.post(func(now time.Time) []slots.Action {
 		a.returned = true
 		a.run.restAfter(now, a.began, a.result) // before another message is asked for
@@ -146,9 +152,13 @@ func (a *attempt) isGivenUp() bool {
 
 // finish has loop forget the attempt.
 func (a *attempt) finish() {
-	a.run.supply.settled(a.from)
+	if a.session == nil {
+		a.run.supply.settled(a.from)
+	}
 	a.run.post(func(now time.Time) []slots.Action {
-		delete(a.run.attempts, a.id)
+		if a.run.attempts[a.id] == a { // else the next message of the session has its place
+			delete(a.run.attempts, a.id)
+		}
 		return nil
 	})
 }

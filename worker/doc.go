@@ -41,6 +41,13 @@
 // those of later ones. Within the first source, and with the other selections, the level
 // decides.
 //
+// # Sessions
+//
+// With [Pool.Sessions] a slot takes a session, and handles its messages one after the other
+// until none comes for a while. A message that is to be tried again keeps its session and the
+// slot, so that the order holds. The state of the session is read and set with
+// [Task.SessionState] and [Task.SetSessionState].
+//
 // # Assumptions
 //
 // The clocks of the broker and of this machine may differ if locks last 20 seconds or

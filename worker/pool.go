@@ -33,6 +33,10 @@ type Pool struct {
 	// MinPriority and MaxPriority narrow what the pool takes.
 	MinPriority, MaxPriority client.Priority
 
+	// Sessions has the pool take sessions, of a queue or subscription that requires them:
+	// each is one slot's at a time, with its messages in order.
+	Sessions *Sessions
+
 	// Slots is how many handlers run at a time; default 1.
 	Slots int
 	// Buffer is how many messages to fetch ahead of free slots; default none. Our own
@@ -79,12 +83,13 @@ type Pool struct {
 	// Observer is told of each step of each task; default none.
 	Observer Observer
 
-	open   opener // of tests; nil: Client
-	tell   teller // of tests; nil: Client
-	live   atomic.Pointer[run]
-	totals totals
-	mu     sync.Mutex
-	wishes wishes // guarded by mu
+	open     opener        // of tests; nil: Client
+	sessions sessionOpener // of tests; nil: Client
+	tell     teller        // of tests; nil: Client
+	live     atomic.Pointer[run]
+	totals   totals
+	mu       sync.Mutex
+	wishes   wishes // guarded by mu
 }
 
 // Source is one of several queues or subscriptions of a pool.
@@ -105,6 +110,13 @@ const (
 	// ByWeight takes from each in proportion to its weight, as far as it has messages.
 	ByWeight
 )
+
+// Sessions has the settings of a pool that takes sessions. The zero value is useful. A message
+// that is to be tried again keeps its session, and with it the slot, until then.
+type Sessions struct {
+	// Idle is how long a slot keeps a session that has no more messages; default one second.
+	Idle time.Duration
+}
 
 // Preemption has the settings of preempting. The zero value is useful.
 type Preemption struct {

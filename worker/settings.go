@@ -21,6 +21,7 @@ const (
 	defaultGrace    = 30 * time.Second
 	defaultBudget   = 10
 	defaultCoolDown = time.Minute
+	defaultIdle     = time.Second
 	defaultName     = "pool"
 )
 
@@ -103,6 +104,18 @@ func (p *Pool) faults() error {
 		fault(s.Min < 0, "Scale.Min is %d, want at least 0", s.Min)
 		fault(s.Max < max(s.Min, 1), "Scale.Max is %d, want at least 1 and at least Scale.Min", s.Max)
 		fault(s.CoolDown < 0, "Scale.CoolDown is %v, want at least 0", s.CoolDown)
+	}
+	if s := p.Sessions; s != nil {
+		fault(s.Idle < 0, "Sessions.Idle is %v, want at least 0", s.Idle)
+		for _, other := range []struct {
+			name string
+			set  bool
+		}{
+			{"Sources", len(p.Sources) > 1}, {"Preempt", p.Preempt != nil}, {"Buffer", p.Buffer > 0},
+			{"MinPriority", p.MinPriority != ""}, {"MaxPriority", p.MaxPriority != ""}, {"LatestStart", p.LatestStart > 0},
+		} {
+			fault(other.set, "%s does not combine with Sessions", other.name)
+		}
 	}
 	if h, ok := p.Handler.(interface{ Check() error }); ok {
 		errs = append(errs, h.Check())

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,22 +19,25 @@ import (
 // delivery is a message with its lock.
 type delivery struct {
 	*client.Received
-	from receiver
-	rank slots.Rank
+	from    receiver
+	rank    slots.Rank
+	session *heldSession // that it belongs to; nil without Pool.Sessions
 }
 
 // supply gets messages from a pool's sources. Each channel of the scheduler has its own
 // receivers, because a receiver that waits cannot be polled.
 type supply struct {
-	open     opener
-	sources  []Source
-	rule     Selection
-	min, max client.Priority
-	buffer   int
-	durable  bool // locks
-	preempts bool
-	log      *slog.Logger
-	ordered  func(context.Context) // waits until the broker has said what the pool is to do
+	open        opener
+	sources     []Source
+	rule        Selection
+	min, max    client.Priority
+	buffer      int
+	durable     bool // locks
+	preempts    bool
+	sessions    sessionOpener // nil without Pool.Sessions
+	sessionIdle time.Duration // how long a slot keeps a session without messages
+	log         *slog.Logger
+	ordered     func(context.Context) // waits until the broker has said what the pool is to do
 
 	known      atomic.Bool  // extensions is valid
 	extensions atomic.Bool  // the broker knows levels and several sources
@@ -69,6 +73,12 @@ func newSupply(p *Pool, s settings) *supply {
 		unsettled: map[receiver]int{}, retired: map[receiver]bool{},
 	}
 	out.ceiling.Store(255)
+	if p.Sessions != nil {
+		out.sessions, out.sessionIdle = p.sessions, cmp.Or(p.Sessions.Idle, defaultIdle)
+		if out.sessions == nil {
+			out.sessions = sessionsWith(p.Client)
+		}
+	}
 	return out
 }
 
@@ -95,6 +105,9 @@ func (s *supply) fetch(ctx context.Context, a slots.Action) ([]delivery, error) 
 
 // next waits for up to n messages of any rank.
 func (s *supply) next(ctx context.Context, n int) ([]delivery, error) {
+	if s.sessions != nil {
+		return s.nextSession(ctx)
+	}
 	s.lookForAbsent(ctx)
 	if err := s.detect(ctx); err != nil {
 		return nil, err

@@ -247,6 +247,38 @@ func TestWorkOutlivesItsQueue(t *testing.T) {
 	}
 }
 
+// Each session of a queue is one program's at a time, in order, also while some fail.
+func TestWorkTakesSessions(t *testing.T) {
+	c := startCLI(t, "queues: [{name: steps, requiresSession: true}]")
+	s := newScripts(t)
+	s.write("handle.sh", `
+cd `+s.dir+`
+mkdir "busy-$TRIAGEMQ_SESSION" || { echo "two at $TRIAGEMQ_SESSION" >> wrong; exit 1; }
+read -r step
+sleep 0.01
+rmdir "busy-$TRIAGEMQ_SESSION"
+[ "$step" != 2 ] || [ "$TRIAGEMQ_DELIVERY_COUNT" -ge 1 ] || exit 75
+echo "$step" >> "session-$TRIAGEMQ_SESSION"
+`)
+	for step := range 5 {
+		for _, session := range []string{"a", "b", "c"} {
+			c.do("send", "steps", "--session", session, "--body", fmt.Sprintln(step))
+		}
+	}
+	p := startProcess(t, "work", "steps", "--sessions", "--session-idle", "100ms", "--slots", "2", "--retry", "20ms", "--exec", "sh", s.path("handle.sh"))
+	for _, session := range []string{"a", "b", "c"} {
+		until(t, p, "session "+session+" done", func() bool { return s.text("session-"+session) == "0\n1\n2\n3\n4\n" })
+	}
+	if wrong := s.text("wrong"); wrong != "" {
+		t.Error(wrong)
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("code %d\n%s", code, p.err.String())
+	}
+	c.fails(cli.ExitUsage, "--preempt: does not combine with sessions", "work", "steps", "--sessions", "--preempt", "--exec", "true")
+	c.fails(cli.ExitUsage, "--session-idle: needs sessions", "work", "steps", "--session-idle", "1s", "--exec", "true")
+}
+
 // groupState returns the states of the living processes of a group.
 func groupState(t *testing.T, group int) string {
 	t.Helper()

@@ -34,6 +34,8 @@ type Pool struct {
 	Reply     bool
 
 	Slots, Buffer int
+	Sessions      bool
+	SessionIdle   entity.Duration
 	Timeout       entity.Duration
 	Retry         Retry
 	Grace         entity.Duration
@@ -122,6 +124,8 @@ func (d *decoder) pool(n node, p *Pool) {
 		"reply":       d.boolean(&p.Reply),
 		"slots":       number(d, &p.Slots),
 		"buffer":      number(d, &p.Buffer),
+		"sessions":    d.boolean(&p.Sessions),
+		"sessionIdle": d.duration(&p.SessionIdle),
 		"timeout":     d.duration(&p.Timeout),
 		"retry":       parsed(d, &p.Retry, ParseRetry),
 		"grace":       d.duration(&p.Grace),
@@ -244,6 +248,19 @@ func (p Pool) Faults() Faults {
 	fault(p.Slots < 0, "slots", "is negative")
 	fault(p.Buffer < 0, "buffer", "is negative")
 	fault(p.Buffer > 0 && len(p.Sources) > 1, "buffer", "is for a pool of one source")
+	fault(p.SessionIdle != 0 && !p.Sessions, "sessionIdle", "needs sessions")
+	if p.Sessions {
+		fault(len(p.Sources) > 1, "sessions", "is for a pool of one source")
+		for _, other := range []struct {
+			name string
+			set  bool
+		}{
+			{"preempt", p.Preempt != nil}, {"buffer", p.Buffer > 0}, {"minPriority", p.MinPriority != ""},
+			{"maxPriority", p.MaxPriority != ""}, {"latestStart", p.LatestStart > 0},
+		} {
+			fault(other.set, other.name, "does not combine with sessions")
+		}
+	}
 	if p.Scale != nil {
 		fault(p.Scale.Min < 0, "scale.min", "is negative")
 		fault(p.Scale.Max < max(p.Scale.Min, 1), "scale.max", "must be at least 1, and at least the minimum")

@@ -19,8 +19,8 @@ func TestPoolsExampleParses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pools) != 3 || pools[0].Preempt == nil || pools[0].Preempt.MinRun.Std() != 2*time.Second || pools[2].Scale.Max != 8 ||
-		pools[0].Env["RENDER_CACHE"] != "/var/cache/renders" || len(pools[1].Sources) != 2 {
+	if len(pools) != 4 || !pools[1].Sessions || pools[0].Preempt == nil || pools[0].Preempt.MinRun.Std() != 2*time.Second || pools[3].Scale.Max != 8 ||
+		pools[0].Env["RENDER_CACHE"] != "/var/cache/renders" || len(pools[2].Sources) != 2 {
 		t.Errorf("%+v", pools)
 	}
 }
@@ -51,10 +51,12 @@ pools:
     whenSpare: true
     spareBeside: [a]
     latestStart: 6h
+  - {source: b, exec: [run], sessions: true, sessionIdle: 5s} # which does not combine with the others
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
+	pools[0].Sessions, pools[0].SessionIdle = pools[1].Sessions, pools[1].SessionIdle
 	var check func(path string, v reflect.Value)
 	check = func(path string, v reflect.Value) {
 		if v.IsZero() {

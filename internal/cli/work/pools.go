@@ -113,6 +113,9 @@ func poolOf(p config.Pool, c *client.Client, log *slog.Logger) (*worker.Pool, er
 	if p.Preempt != nil {
 		w.Preempt = &worker.Preemption{MinRun: p.Preempt.MinRun.Std(), Budget: p.Preempt.Budget}
 	}
+	if p.Sessions {
+		w.Sessions = &worker.Sessions{Idle: p.SessionIdle.Std()}
+	}
 	if p.Scale != nil {
 		w.Scale = &worker.Scale{Min: p.Scale.Min, Max: p.Scale.Max, CoolDown: p.Scale.CoolDown.Std()}
 	}

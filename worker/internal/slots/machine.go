@@ -193,6 +193,12 @@ func (m *Machine) Ended(now time.Time, id ID) []Action {
 	return m.plan(now)
 }
 
+// Next reports whether a task may go on with another message in its slot.
+func (m *Machine) Next(id ID) bool {
+	t := m.find(id)
+	return t != nil && t.state == running && t.slot && m.takes() && m.free() >= 0
+}
+
 // Parked says that a task waits in place. An answer to an earlier Suspend, which was
 // withdrawn since, has another turn and changes nothing.
 func (m *Machine) Parked(now time.Time, id ID, turn uint32) []Action {
