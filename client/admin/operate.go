@@ -221,26 +221,31 @@ func (c *Client) Demand(ctx context.Context, address string) (Demand, error) {
 
 // Explanation is why a message is where it is, and when to expect its delivery.
 type Explanation struct {
-	Entity       string       `json:"entity"`
-	SeqNo        client.SeqNo `json:"sequenceNumber"`
-	State        string       `json:"state"`
-	Class        string       `json:"class"` // empty is none
-	Why          string       `json:"why"`   // explains class and level
-	Level        uint8        `json:"level"`
-	Rank         int          `json:"rank"` // effective level now
-	Discipline   string       `json:"discipline"`
-	LevelOrder   string       `json:"levelOrder"`
-	Saturated    bool         `json:"saturated"`
-	Enqueued     time.Time    `json:"enqueuedAt"`
-	Waited       float64      `json:"waited"` // seconds
-	Failures     uint32       `json:"failures"`
-	Ahead        int          `json:"ahead"` // messages that are delivered before it
-	BlockedBy    string       `json:"blockedBy,omitempty"`
-	BlockedUntil *time.Time   `json:"blockedUntil,omitempty"`
-	Consumers    int          `json:"consumers"`
-	Start        *float64     `json:"start"` // estimate in seconds from now; nil is none
-	Calculation  string       `json:"calculation"`
-	Text         string       `json:"text"` // all of it in words
+	Entity     string       `json:"entity"`
+	SeqNo      client.SeqNo `json:"sequenceNumber"`
+	State      string       `json:"state"`
+	Class      string       `json:"class"` // empty is none
+	Why        string       `json:"why"`   // explains class and level
+	Level      uint8        `json:"level"`
+	Rank       int          `json:"rank"` // effective level now
+	Discipline string       `json:"discipline"`
+	LevelOrder string       `json:"levelOrder"`
+	Saturated  bool         `json:"saturated"`
+	// Due is when the message must start to meet the objective of its level, under the
+	// discipline deadline. LateLevel is the lowest level, from its own up, that has late
+	// messages: they go after higher levels and before lower ones.
+	Due          *time.Time `json:"due,omitempty"`
+	LateLevel    *int       `json:"lateLevel,omitempty"`
+	Enqueued     time.Time  `json:"enqueuedAt"`
+	Waited       float64    `json:"waited"` // seconds
+	Failures     uint32     `json:"failures"`
+	Ahead        int        `json:"ahead"` // messages that are delivered before it
+	BlockedBy    string     `json:"blockedBy,omitempty"`
+	BlockedUntil *time.Time `json:"blockedUntil,omitempty"`
+	Consumers    int        `json:"consumers"`
+	Start        *float64   `json:"start"` // estimate in seconds from now; nil is none
+	Calculation  string     `json:"calculation"`
+	Text         string     `json:"text"` // all of it in words
 }
 
 // Explain says why a message is where it is. It is for people: it looks at every message

@@ -60,17 +60,19 @@ func show(ctx context.Context, w io.Writer, host string, length time.Duration) e
 	return nil
 }
 
-// lane is one discipline and its bound for bronze.
+// lane is one discipline under a flood, and its bound for bronze.
 type lane struct {
 	name   string
 	policy string        // the fields that differ
+	flood  string        // the plan of the flood
+	speed  int           // of the flood, in messages per second
 	bound  time.Duration // messages that arrive later than this after a bronze message are delivered after it; zero is no bound
 }
 
 var lanes = []lane{
-	{"strict", `"discipline": "strict"`, 0},
-	{"aging", `"discipline": "aging", "aging": {"interval": "250ms", "maxLevel": 8}`, 1500 * time.Millisecond},
-	{"deadline", `"discipline": "deadline"`, 1800 * time.Millisecond},
+	{"strict", `"discipline": "strict"`, "gold", 120, 0},
+	{"aging", `"discipline": "aging", "aging": {"interval": "250ms", "maxLevel": 8}`, "gold", 120, 1500 * time.Millisecond},
+	{"deadline", `"discipline": "deadline"`, "bronze", 400, 0},
 }
 
 // classes are the same in every lane.
@@ -79,11 +81,13 @@ const classes = `"fairKey": "tenant", "classes": [
 	{"name": "silver", "level": 5, "when": "plan = 'silver'", "objective": {"wait": "1s"}},
 	{"name": "bronze", "level": 2, "objective": {"wait": "2s"}}]`
 
+// plans are the classes, the highest first.
+var plans = []string{"gold", "silver", "bronze"}
+
 // Speeds, in messages per second.
 const (
-	workSpeed  = 100
-	floodSpeed = 120
-	calmSpeed  = 4 // of silver and of bronze
+	workSpeed = 100
+	calmSpeed = 4 // of each of the other plans
 )
 
 // served is a message that was worked off.
@@ -101,7 +105,7 @@ func (b *broker) run(ctx context.Context, w io.Writer, l lane) ([]served, error)
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(w, "\n== %s\n", l.name)
+	fmt.Fprintf(w, "\n== %s, with a flood of %s\n", l.name, l.flood)
 	for _, text := range consequences {
 		fmt.Fprintln(w, "  "+text)
 	}
@@ -113,7 +117,7 @@ func (b *broker) run(ctx context.Context, w io.Writer, l lane) ([]served, error)
 	ctx, cancel := context.WithTimeout(ctx, b.length)
 	defer cancel()
 	errs := make(chan error, 2)
-	go func() { errs <- send(ctx, c, queue) }() // waited for below
+	go func() { errs <- send(ctx, c, queue, l) }() // waited for below
 	done, err := work(ctx, c, queue)
 	if sent := <-errs; err == nil {
 		err = sent
@@ -125,19 +129,21 @@ func (b *broker) run(ctx context.Context, w io.Writer, l lane) ([]served, error)
 	return done, b.objectives(context.WithoutCancel(ctx), w, queue)
 }
 
-// send floods the queue with gold of one tenant, and sends a little of another.
-func send(ctx context.Context, c *client.Client, queue string) error {
+// send floods the queue with one plan of one tenant, and sends a little of another.
+func send(ctx context.Context, c *client.Client, queue string, l lane) error {
 	s, err := c.OpenSender(ctx, queue, nil)
 	if err != nil {
 		return err
 	}
-	tick := time.NewTicker(time.Second / floodSpeed)
+	tick := time.NewTicker(time.Second / time.Duration(l.speed))
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		batch := []*client.Message{{Properties: map[string]any{"plan": "gold", "tenant": "flood"}}}
-		if n%(floodSpeed/calmSpeed) == 0 {
-			for _, plan := range []string{"silver", "bronze"} {
-				batch = append(batch, &client.Message{Properties: map[string]any{"plan": plan, "tenant": "calm"}})
+		batch := []*client.Message{{Properties: map[string]any{"plan": l.flood, "tenant": "flood"}}}
+		if n%(l.speed/calmSpeed) == 0 {
+			for _, plan := range plans {
+				if plan != l.flood {
+					batch = append(batch, &client.Message{Properties: map[string]any{"plan": plan, "tenant": "calm"}})
+				}
 			}
 		}
 		for _, m := range batch {
@@ -189,7 +195,7 @@ func unlessOver(ctx context.Context, err error) error {
 
 // tell prints the results of each class, and whether the bound was kept.
 func (b *broker) tell(w io.Writer, l lane, done []served) {
-	for _, plan := range []string{"gold", "silver", "bronze"} {
+	for _, plan := range plans {
 		n, longest := 0, time.Duration(0)
 		for _, s := range done {
 			if s.plan == plan {

@@ -36,6 +36,12 @@ type Explanation struct {
 	Waited     float64     `json:"waited"`              // seconds
 	Failures   uint32      `json:"failures"`
 
+	// Due is when it must start to meet the objective of its level, under the
+	// discipline deadline. LateLevel is the lowest level, from its own up, that has late
+	// messages: they go after higher levels and before lower ones.
+	Due       *time.Time `json:"due,omitempty"`
+	LateLevel *int       `json:"lateLevel,omitempty"`
+
 	Boost *Boost `json:"boostedBy,omitempty"` // message that advances its session
 
 	Ahead   int     `json:"ahead"` // messages that are delivered before it
@@ -111,6 +117,12 @@ func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
 	}
 	if !pos.OrderTime.IsZero() {
 		x.Since = &pos.OrderTime
+	}
+	if !pos.Due.IsZero() {
+		x.Due = &pos.Due
+	}
+	if pos.LateLevel >= 0 {
+		x.LateLevel = &pos.LateLevel
 	}
 	x.AheadBy = []Ahead{}
 	for _, level := range slices.Backward(slices.Sorted(maps.Keys(pos.Ahead))) {
@@ -209,6 +221,7 @@ func (x Explanation) Text() string {
 		fmt.Fprintf(&b, "It was delivered and failed %s before.\n", times(int(x.Failures)))
 	}
 	if x.State == "waiting" {
+		b.WriteString(x.dueText())
 		b.WriteString(x.aheadText())
 	}
 	if x.BlockedBy != "" {
@@ -224,6 +237,28 @@ func (x Explanation) Text() string {
 		fmt.Fprintf(&b, "When it will start is %s.\n", x.Calculation)
 	}
 	return b.String()
+}
+
+// dueText says when the message is due, and what serves it by its level instead.
+func (x Explanation) dueText() string {
+	if x.Due == nil {
+		return ""
+	}
+	left := x.Due.Sub(x.At)
+	text := fmt.Sprintf("It is due at %s, in %s.\n", x.Due.Format(time.RFC3339), brief(left.Seconds()))
+	if left < 0 {
+		text = fmt.Sprintf("It was due at %s, %s ago.\n", x.Due.Format(time.RFC3339), brief(-left.Seconds()))
+	}
+	switch by := x.LateLevel; {
+	case by == nil:
+	case *by > int(x.Level):
+		text += fmt.Sprintf("Messages of level %d are late: they and higher levels go first.\n", *by)
+	case left < 0:
+		text += fmt.Sprintf("It is late, so higher levels go first, and level %d goes by age.\n", x.Level)
+	default:
+		text += fmt.Sprintf("An older message of level %d is late, so higher levels go first, then that one.\n", x.Level)
+	}
+	return text
 }
 
 func (x Explanation) aheadText() string {

@@ -58,6 +58,33 @@ func TestExplainAStarvingMessage(t *testing.T) {
 	})
 }
 
+func TestExplainWhatIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.ranked("orders", `{"discipline": "deadline", "classes": [
+			{"name": "paid", "level": 8, "when": "plan = 'paid'", "objective": {"wait": "10s"}},
+			{"name": "trial", "level": 5, "when": "plan = 'trial'", "objective": {"wait": "1m"}},
+			{"name": "free", "level": 3, "objective": {"wait": "2m"}}]}`)
+		says := func(seq queue.SeqNo, parts ...string) {
+			t.Helper()
+			x := r.explain("orders", seq)
+			for _, part := range parts {
+				if !strings.Contains(x.Text(), part) {
+					t.Errorf("%q is missing in\n%s", part, x.Text())
+				}
+			}
+		}
+		r.send("orders", msg("1", "plan", "trial"))
+		says(1, "It is due at ", ", in 1m0s.\n", "Nothing is ahead of it; it is next (deadline)")
+		time.Sleep(90 * time.Second)
+		r.send("orders", msg("2", "plan", "free"), msg("3", "plan", "paid"), msg("4", "plan", "trial"))
+		says(1, "It was due at ", ", 30s ago.\nIt is late, so higher levels go first, and level 5 goes by age.\n", "Ahead of it (deadline): 1 of paid (level 8).")
+		says(2, ", in 2m0s.\nMessages of level 5 are late: they and higher levels go first.\n")
+		says(3, ", in 10s.\nNothing is ahead of it")
+		says(4, ", in 1m0s.\nAn older message of level 5 is late, so higher levels go first, then that one.\n")
+	})
+}
+
 func TestExplainWhatHoldsAMessage(t *testing.T) {
 	r := start(t)
 	r.ranked("q", `{"fairKey": "tenant", "keyDefaults": {"concurrency": 1}}`)

@@ -28,7 +28,9 @@ const (
 	// Order.AgingMaxLevel; among equals the oldest is served first.
 	Aging
 	// Deadline serves the earliest enqueue time plus Order.Objective of its
-	// level first; a level without an objective comes after all that have one.
+	// level first. A level whose oldest message is late is served by its level:
+	// after those above it, before those below. A level without an objective comes
+	// after all that have one.
 	Deadline
 	// Weighted gives each level that has messages a share of the deliveries in
 	// proportion to Order.Weight.

@@ -61,7 +61,7 @@ func (p *Policy) served() string {
 		return fmt.Sprintf("aging: a message gains one level for every %v it waits, up to level %d; the highest goes first, among equals the oldest.",
 			brief(p.Aging.Interval), p.Aging.MaxLevel)
 	case ordering.Deadline:
-		return "deadline: the message goes first whose enqueue time plus the objective of its class is earliest; without an objective it comes after all that have one."
+		return "deadline: the message goes first whose enqueue time plus the objective of its class is earliest; a class whose oldest message is late is served by its level instead, after higher classes and before lower ones; without an objective it comes after all that have one."
 	case ordering.Weighted:
 		return "weighted: classes that have messages share the deliveries by their weights; a class that has none leaves its share to the others."
 	}
@@ -154,7 +154,9 @@ func (p *Policy) rise(from, to uint8) time.Duration {
 }
 
 // waitBoundDeadline states the bound: a later message is delivered first only if its
-// deadline is earlier, which it is for at most the difference of the objectives.
+// deadline is earlier, which it is for at most the difference of the objectives. There is
+// no bound against higher levels once a message of them, of its own level or of one between
+// is late.
 func (p *Policy) waitBoundDeadline(c *Class) []string {
 	due := append(p.objectives(), make([]time.Duration, 256)...) // by every level
 	mine := due[c.Level]
@@ -171,10 +173,15 @@ func (p *Policy) waitBoundDeadline(c *Class) []string {
 			passed = append(passed, fmt.Sprintf("of %s within %v", o.Name, brief(mine-due[o.Level])))
 		}
 	}
-	if len(passed) == 0 {
-		return []string{fmt.Sprintf("class %s (objective %v): nothing that comes later goes ahead of it.", c.Name, brief(mine))}
+	text := "nothing that comes later goes ahead of it"
+	if len(passed) > 0 {
+		text = "later messages go ahead of it only if they come soon after it: those " + list(passed)
 	}
-	return []string{fmt.Sprintf("class %s (objective %v): later messages go ahead of it only if they come soon after it: those %s.", c.Name, brief(mine), list(passed))}
+	above := p.names(func(o *Class) bool { return !o.LevelFromMessage && o.Level > c.Level && o.Objective.Wait > 0 })
+	if above != "" {
+		text += fmt.Sprintf(". That holds until it, or a message of %s, is late: then there is no bound against %s", above, above)
+	}
+	return []string{fmt.Sprintf("class %s (objective %v): %s.", c.Name, brief(mine), text)}
 }
 
 // waitBoundWeighted states the share.

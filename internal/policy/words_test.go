@@ -73,8 +73,9 @@ func TestConsequences(t *testing.T) {
 			"every key has at most 3 messages in flight and may send at most 5/s; more is rejected.",
 		}},
 		{`{"discipline": "deadline", ` + classes, []string{
+			"a class whose oldest message is late is served by its level instead, after higher classes and before lower ones;",
 			"class urgent (objective 5s): nothing that comes later goes ahead of it.",
-			"class paying (objective 1m): later messages go ahead of it only if they come soon after it: those of urgent within 55s.",
+			"class paying (objective 1m): later messages go ahead of it only if they come soon after it: those of urgent within 55s. That holds until it, or a message of urgent, is late: then there is no bound against urgent.",
 			"class free (level 2): has no objective; served only when no message of urgent and paying is ready",
 		}},
 		{`{"discipline": "weighted", ` + classes, []string{

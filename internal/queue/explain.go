@@ -36,6 +36,13 @@ type Position struct {
 	BlockedUntil time.Time // when BlockedBy ends, if that is known
 
 	Saturated bool // levels are served by weight until it is not
+
+	// Due is when it must start to meet the objective of its level, under Deadline; zero
+	// is never.
+	Due time.Time
+	// LateLevel is the lowest level, from its own up, whose oldest message is late, so that
+	// the level is served by its level and not by its deadline; -1 is none.
+	LateLevel int
 }
 
 // Boost is a message by which its whole session is ranked higher.
@@ -83,6 +90,11 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 	p := &x.Position
 	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.ByLevel
 	p.Rank = q.core.Index.EffectiveLevel(e, at)
+	p.LateLevel = -1
+	if e.Is(Ready) {
+		due, level := q.core.Index.Lateness(e, at)
+		p.Due, p.LateLevel = entries.Moment(due), level
+	}
 	p.BlockedBy, p.BlockedUntil = q.blockReason(e)
 	switch {
 	case !e.Is(Ready):

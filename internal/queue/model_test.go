@@ -225,13 +225,40 @@ func (m *model) fail(x *modelMessage) {
 
 // best returns the ready message that goes first by before.
 func (m *model) best(now time.Time, keep func(*modelMessage) bool) *modelMessage {
+	may := func(x *modelMessage) bool { return x.state == Ready && !m.expired(x, now) && keep(x) }
+	if m.cfg.Order.Discipline == Deadline {
+		may = m.servedByDeadline(now, may)
+	}
 	var best *modelMessage
 	for _, x := range m.messages {
-		if x.state == Ready && !m.expired(x, now) && keep(x) && (best == nil || m.before(x, best, now)) {
+		if may(x) && (best == nil || m.before(x, best, now)) {
 			best = x
 		}
 	}
 	return best
+}
+
+// servedByDeadline narrows down who may be next, straight from the definition. A level
+// with a late message is served by its level: after those above it that have a deadline,
+// and before all below.
+func (m *model) servedByDeadline(now time.Time, may func(*modelMessage) bool) func(*modelMessage) bool {
+	late, any, above := Level(0), false, false
+	for _, x := range m.messages {
+		if may(x) && now.After(m.deadline(x)) {
+			late, any = max(late, x.a.Level), true
+		}
+	}
+	if !any {
+		return may
+	}
+	timely := func(x *modelMessage) bool { return may(x) && x.a.Level > late && m.hasDeadline(x) }
+	for _, x := range m.messages {
+		above = above || timely(x)
+	}
+	if above {
+		return timely
+	}
+	return func(x *modelMessage) bool { return may(x) && x.a.Level == late }
 }
 
 // before is the discipline, straight from its definition.
@@ -254,9 +281,14 @@ func (m *model) aged(x *modelMessage, now time.Time) int {
 	return min(l+int(now.Sub(x.since)/o.AgingInterval), int(o.AgingMaxLevel))
 }
 
+func (m *model) hasDeadline(x *modelMessage) bool {
+	o := m.cfg.Order.Objective
+	return int(x.a.Level) < len(o) && o[x.a.Level] > 0
+}
+
 func (m *model) deadline(x *modelMessage) time.Time {
-	if o := m.cfg.Order.Objective; int(x.a.Level) < len(o) && o[x.a.Level] > 0 {
-		return x.since.Add(o[x.a.Level])
+	if m.hasDeadline(x) {
+		return x.since.Add(m.cfg.Order.Objective[x.a.Level])
 	}
 	return time.Unix(1<<40, 0)
 }

@@ -121,6 +121,30 @@ func benchOrder(d Discipline) Order {
 	return o
 }
 
+// BenchmarkLate shows what the discipline deadline costs beside strict when half of the
+// levels are late, with the same backlog.
+func BenchmarkLate(b *testing.B) {
+	for _, levels := range []int{10, 256} {
+		b.Run(fmt.Sprintf("levels=%d", levels), func(b *testing.B) {
+			late := benchOrder(Deadline)
+			for l := range levels / 2 {
+				late.Objective[l] = time.Microsecond
+			}
+			var vs []*variant
+			for _, v := range []struct {
+				name  string
+				order Order
+			}{{"strict", Order{}}, {"in-time", benchOrder(Deadline)}, {"late", late}} {
+				c := newCycler(b, Config{LockFor: time.Minute, Order: v.order}, levels)
+				c.fill(100_000)
+				vs = append(vs, &variant{name: v.name, cycle: c.cycle})
+			}
+			b.ReportAllocs()
+			compare(b, vs)
+		})
+	}
+}
+
 // BenchmarkFair has 100,000 keys with a message each, beside as many messages
 // with the same keys in a strict queue.
 func BenchmarkFair(b *testing.B) {

@@ -45,6 +45,61 @@ func (q *modelQueue) freeSessions(now time.Time) (ms []*modelMessage) {
 	return ms
 }
 
+// next returns the message that goes first of some.
+func (q *modelQueue) next(now time.Time, of []*modelMessage) (best *modelMessage) {
+	if q.order.Discipline == queue.Deadline {
+		of = q.timely(now, of)
+	}
+	for _, m := range of {
+		if best == nil || q.before(now, m, best) {
+			best = m
+		}
+	}
+	return best
+}
+
+// timely returns the messages among which deadlines decide. A level with a late message
+// is served by its level: the levels below it wait, and those above it go first.
+func (q *modelQueue) timely(now time.Time, of []*modelMessage) []*modelMessage {
+	late := -1
+	for _, m := range of {
+		if q.late(now, m) {
+			late = max(late, int(m.level))
+		}
+	}
+	from := func(level int) []*modelMessage {
+		return slices.DeleteFunc(slices.Clone(of), func(m *modelMessage) bool {
+			return int(m.level) < level || q.due(m) == never
+		})
+	}
+	if late < 0 {
+		return of
+	}
+	if above := from(late + 1); len(above) > 0 {
+		return above
+	}
+	return from(late)
+}
+
+// precedes reports whether a ready message would be delivered before a locked one, if
+// that were released and nothing else arrived.
+func (q *modelQueue) precedes(now time.Time, ready, held *modelMessage) bool {
+	of := []*modelMessage{held}
+	for _, m := range q.candidates(now) {
+		if q.eligible(now, m.key) {
+			of = append(of, m)
+		}
+	}
+	for {
+		switch best := q.next(now, of); best {
+		case ready, held, nil:
+			return best == ready
+		default:
+			of = slices.DeleteFunc(of, func(m *modelMessage) bool { return m == best })
+		}
+	}
+}
+
 // before is the discipline as far as it is one of messages.
 func (q *modelQueue) before(now time.Time, a, b *modelMessage) bool {
 	level, oldest := cmp.Compare(b.level, a.level), ages(a, b)
@@ -71,8 +126,13 @@ func (q *modelQueue) due(m *modelMessage) int64 {
 	if o := q.order.Objective; int(m.level) < len(o) && o[m.level] > 0 {
 		return m.since.Add(o[m.level]).UnixNano()
 	}
-	return 1<<63 - 1
+	return never
 }
+
+const never = 1<<63 - 1
+
+// late reports whether a message can no longer start in time.
+func (q *modelQueue) late(now time.Time, m *modelMessage) bool { return now.UnixNano() > q.due(m) }
 
 // choices returns the messages that may be delivered next, of those that keep
 // accepts. The level is that of the best message, unless levels have shares;
@@ -80,7 +140,6 @@ func (q *modelQueue) due(m *modelMessage) int64 {
 // those that were started are served first; of a key, the oldest is first.
 func (q *modelQueue) choices(now time.Time, keep func(*modelMessage) bool) (of []*modelMessage) {
 	var may []*modelMessage
-	var best *modelMessage
 	loads, closed := map[string]uint32{}, map[string]bool{}
 	for _, m := range q.candidates(now) {
 		if _, known := loads[m.key]; !known {
@@ -90,12 +149,10 @@ func (q *modelQueue) choices(now time.Time, keep func(*modelMessage) bool) (of [
 			continue
 		}
 		may = append(may, m)
-		if best == nil || q.before(now, m, best) {
-			best = m
-		}
 	}
-	// What has just expired may still lift a level that its keys share.
-	anyLevel := q.mayShare(now) || q.order.Fair && q.blurred(now)
+	best := q.next(now, may)
+	// What has just expired may still lift a level that its keys share, or be late.
+	anyLevel := q.mayShare(now) || (q.order.Fair || q.order.Discipline == queue.Deadline) && q.blurred(now)
 	first := map[lineName]*modelMessage{}
 	for _, m := range may {
 		if m.level != best.level && !anyLevel {

@@ -91,7 +91,7 @@ func (q *modelQueue) ranksAbove(ready, held *modelMessage) bool {
 	if q.mayShare(*q.now) {
 		return ready.level > held.level
 	}
-	return ready.level > held.level && q.before(*q.now, ready, held)
+	return ready.level > held.level && q.precedes(*q.now, ready, held)
 }
 
 // recallable returns the messages that could be recalled for a waiting one, as

@@ -87,6 +87,9 @@ func (x *Index) Outranks(other entries.SeqNo, o *entries.Entry, seq entries.SeqN
 
 // ScoresBefore compares two messages by the discipline.
 func (x *Index) ScoresBefore(other entries.SeqNo, o *entries.Entry, seq entries.SeqNo, e *entries.Entry, at int64) bool {
+	if d := x.deadlines(at); d != nil {
+		return d.precedes(o, e, at)
+	}
 	s, _ := x.levels.picker.score(o.Level, o.Key(), at)
 	t, _ := x.levels.picker.score(e.Level, e.Key(), at)
 	return s.before(t)
@@ -105,4 +108,28 @@ func (x *Index) Leads(k entries.OrderKey, e *entries.Entry, than entries.OrderKe
 // EffectiveLevel returns the level of a message after aging.
 func (x *Index) EffectiveLevel(e *entries.Entry, at int64) int {
 	return x.levels.picker.rank(e.Level, e.OrderTime, at)
+}
+
+// Lateness returns the deadline of a message, and the lowest level from its own up that
+// has a late message at its head; -1 is none. Without deadlines it is Never and -1.
+func (x *Index) Lateness(e *entries.Entry, at int64) (due int64, late int) {
+	d := x.deadlines(at)
+	if d == nil {
+		return entries.Never, -1
+	}
+	for l := range d.late.between(e.Level, 255) {
+		return d.due(e.Level, e.OrderTime), int(l)
+	}
+	return d.due(e.Level, e.OrderTime), -1
+}
+
+// deadlines returns the discipline deadline, with the late levels as they are at a time,
+// nil if there is another discipline.
+func (x *Index) deadlines(at int64) *deadline {
+	r, ok := x.levels.picker.(*winnerTree)
+	if !ok || r.due == nil {
+		return nil
+	}
+	r.pickAmong(x, at, 0, 255)
+	return r.due
 }

@@ -80,18 +80,68 @@ func (a *aging) score(l ordering.Level, k entries.OrderKey, now int64) (score, i
 	return score{-int64(r), k.At, k.Seq}, until
 }
 
-// deadline serves the message with the earliest deadline first.
+// deadline serves the message with the earliest deadline first, while it can still be met.
+// A level whose oldest message is late is served by its level instead: after the levels
+// above it, before those below. So the late levels divide the others, and a pick looks
+// only above the highest late one:
+//
+//	level 9   due in 8 s     \  above: the earliest deadline is first
+//	level 7   due in 3 s     /
+//	level 5   late by 1 m       next, when nothing above it waits
+//	level 3   due in 1 s        waits for level 5, until its oldest message is in time
+//
+// Without this rule a backlog that is long overdue would go ahead of every new message,
+// however high. Levels without an objective come after all others, late or not.
 type deadline struct {
 	objective []time.Duration // by level
+	late      bitmap          // levels whose head is late, as of the last refresh
 }
 
 func (*deadline) aged() bool                            { return true }
 func (*deadline) served(ordering.Level, *bitmap) bool   { return false }
 func (*deadline) rank(l ordering.Level, _, _ int64) int { return int(l) }
-func (d *deadline) score(l ordering.Level, k entries.OrderKey, _ int64) (score, int64) {
-	due := int64(entries.Never)
-	if int(l) < len(d.objective) && d.objective[l] > 0 {
-		due = int64(entries.AddClamped(d.objective[l], k.At))
+
+// score notes whether a level is late. Then, and without an objective, it is that of a
+// level without a deadline.
+func (d *deadline) score(l ordering.Level, k entries.OrderKey, now int64) (score, int64) {
+	switch due := d.due(l, k.At); {
+	case due == entries.Never:
+		d.late.clear(l)
+	case now > due:
+		d.late.set(l)
+	default:
+		d.late.clear(l)
+		return score{due, -int64(l), k.Seq}, due + 1
 	}
-	return score{due, -int64(l), k.Seq}, entries.Never
+	return score{entries.Never, -int64(l), k.Seq}, entries.Never
+}
+
+// due returns the deadline of a message, Never if its level has no objective.
+func (d *deadline) due(l ordering.Level, since int64) int64 {
+	if int(l) < len(d.objective) && d.objective[l] > 0 {
+		return int64(entries.AddClamped(d.objective[l], since))
+	}
+	return entries.Never
+}
+
+// precedes reports whether o is delivered before e, if nothing else arrives and no time
+// passes. That is so for the higher one of them if either is late, or a level is between
+// whose late messages go before the lower one.
+func (d *deadline) precedes(o, e *entries.Entry, now int64) bool {
+	if o.Level < e.Level {
+		return !d.precedes(e, o, now)
+	}
+	due, other := d.due(o.Level, o.OrderTime), d.due(e.Level, e.OrderTime)
+	switch {
+	case o.Level == e.Level:
+		return o.Key().Before(e.Key())
+	case other == entries.Never:
+		return true
+	case due == entries.Never:
+		return false
+	case now > due, now > other:
+		return true
+	}
+	_, divided := d.late.highest(e.Level, o.Level-1)
+	return divided || due <= other
 }

@@ -42,7 +42,8 @@ var noScore = score{math.MaxInt64, math.MaxInt64, math.MaxUint64}
 //
 // A new score of L5 recomputes nodes 6, 3 and 1: log2(size) comparisons. The tree starts
 // with 8 levels and doubles when a higher one becomes non-empty. Only levels marked dirty
-// are scored again, and at the time until all of them: with aging, time changes scores.
+// are scored again, and at the time until all of them: with aging, time changes scores, and
+// with deadlines it makes heads late.
 //
 // A level that becomes non-empty is kept outside the tree, in fastPath, while it is the
 // only such level and beats winner[1]. Usually it is drained before another level
@@ -60,6 +61,7 @@ type winnerTree struct {
 	until    int64                 // when scores change by time alone
 	byAge    bool                  // scores depend on heads
 	shares   *weighted             // the ranking, if that is what it is
+	due      *deadline             // the same
 	fastPath fastPath
 }
 
@@ -73,6 +75,7 @@ type fastPath struct {
 func newWinnerTree(by ranking) *winnerTree {
 	r := &winnerTree{ranking: by, until: entries.Never, byAge: by.aged()}
 	r.shares, _ = by.(*weighted)
+	r.due, _ = by.(*deadline)
 	for l := range r.scores {
 		r.scores[l] = noScore
 	}
@@ -118,9 +121,8 @@ func (r *winnerTree) markAllDirty() {
 }
 
 func (r *winnerTree) pick(x *Index, now int64, lo, hi ordering.Level) (ordering.Level, bool) {
-	all := lo == 0 && hi == 255
 	if r.shares != nil {
-		if !all {
+		if lo != 0 || hi != 255 {
 			return r.shares.pickFrom(&x.levels.open, lo, hi)
 		}
 		r.shares.by = &r.shares.account
@@ -131,7 +133,12 @@ func (r *winnerTree) pick(x *Index, now int64, lo, hi ordering.Level) (ordering.
 			return l, lo <= l && l <= hi
 		}
 	}
-	if now >= r.until { // aging changes a score
+	return r.pickAmong(x, now, lo, hi)
+}
+
+// pickAmong is pick for several levels. It updates the scores first.
+func (r *winnerTree) pickAmong(x *Index, now int64, lo, hi ordering.Level) (ordering.Level, bool) {
+	if now >= r.until { // time changes a score
 		r.until = entries.Never
 		r.markAllDirty()
 	}
@@ -145,6 +152,12 @@ func (r *winnerTree) pick(x *Index, now int64, lo, hi ordering.Level) (ordering.
 		}
 	}
 	r.dirty = bitmap{}
+	if r.due != nil && !r.due.late.empty() {
+		if late, ok := r.due.late.highest(lo, hi); ok {
+			return r.pickAbove(late, hi), true
+		}
+	}
+	all := lo == 0 && hi == 255
 	if g := &r.fastPath; g.present {
 		if all && g.score.before(r.scores[r.winner[1]]) {
 			return g.level, true
@@ -158,6 +171,29 @@ func (r *winnerTree) pick(x *Index, now int64, lo, hi ordering.Level) (ordering.
 	return r.bestOf(lo, hi)
 }
 
+// pickAbove returns the level to serve up to hi while late is the highest late one there:
+// the one above it with the earliest deadline, or late itself if there is none. The scores
+// of late levels are those without a deadline, so usually the root of the tree is the
+// answer.
+func (r *winnerTree) pickAbove(late, hi ordering.Level) ordering.Level {
+	best := r.winner[1]
+	if g := &r.fastPath; g.present {
+		if g.level > late && g.level <= hi && g.score.a != entries.Never && g.score.before(r.scores[best]) {
+			return g.level
+		}
+		g.present = false
+		r.enterTree(g.level, g.score)
+		best = r.winner[1]
+	}
+	if best <= late && r.scores[best].a != entries.Never || best > hi {
+		best, _ = r.bestOf(late, hi)
+	}
+	if best < late || r.scores[best].a == entries.Never {
+		return late
+	}
+	return best
+}
+
 // alone skips the tree while only one level is non-empty. Dirty levels stay dirty; the
 // tree is updated when there is a second level.
 func (r *winnerTree) alone(l ordering.Level) {
@@ -165,12 +201,26 @@ func (r *winnerTree) alone(l ordering.Level) {
 	r.in.set(l)
 }
 
-// bestOf compares every level from lo to hi: few receivers accept only a range.
+// bestOf returns the best level from lo to hi that is in the tree. It compares the roots
+// of the subtrees that the range consists of.
 func (r *winnerTree) bestOf(lo, hi ordering.Level) (best ordering.Level, found bool) {
-	for l := int(lo); l <= int(hi); l++ {
-		if r.in.has(ordering.Level(l)) && (!found || r.scores[l].before(r.scores[best])) {
-			best, found = ordering.Level(l), true
+	for a, b := r.size+int(lo), r.size+min(int(hi)+1, r.size); a < b; a, b = a>>1, b>>1 {
+		if a&1 != 0 {
+			best, found = r.better(best, found, r.winner[a])
+			a++
 		}
+		if b&1 != 0 {
+			b--
+			best, found = r.better(best, found, r.winner[b])
+		}
+	}
+	return best, found
+}
+
+// better returns the better one of best, if it was found, and l, if it is in the tree.
+func (r *winnerTree) better(best ordering.Level, found bool, l ordering.Level) (ordering.Level, bool) {
+	if r.inTree.has(l) && (!found || r.scores[l].before(r.scores[best])) {
+		return l, true
 	}
 	return best, found
 }
@@ -193,6 +243,9 @@ func (r *winnerTree) refresh(x *Index, l ordering.Level, now int64) {
 // close removes a level that became empty.
 func (r *winnerTree) close(l ordering.Level) {
 	r.in.clear(l)
+	if r.due != nil {
+		r.due.late.clear(l)
+	}
 	if r.fastPath.level == l {
 		r.fastPath.present = false
 	}
