@@ -73,6 +73,7 @@ func (l *Link) onCredit(f *frame.Flow) {
 		}
 	}
 	l.draining = f.Drain || l.drainAnswer != nil && l.credit > 0
+	l.drained = false // the App looks again, and answers this drain and the one before
 }
 
 // park sets deliveries aside that wait for the session's window and that the peer has
