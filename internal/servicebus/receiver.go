@@ -231,33 +231,32 @@ func (r *receiver) Credit() {
 		r.changed = true
 		return
 	}
+	r.ask(from)
+}
+
+// ask passes on the peer's credit, and its drain. A poll that nothing can be sent for yet
+// waits, or it would end without what there is.
+func (r *receiver) ask(from brokerReceiver) {
 	r.allow(from)
-	if r.link.Draining() {
-		r.drain(from)
+	if r.link.Draining() && !r.pollWaits() {
+		r.drainFrom, r.draining, r.changed = r.handled, true, false
+		from.Drain()
 	}
 }
 
-func (r *receiver) drain(from brokerReceiver) {
-	r.drainFrom, r.draining, r.changed = r.handled, true, false
-	from.Drain()
-}
+// pollWaits reports whether a poll has credit left that cannot be used now. Credit is
+// called when it can. The drain of another client is answered at once: it may be what the
+// client waits for before it reads on.
+func (r *receiver) pollWaits() bool { return r.options.poll && r.link.CreditWaits() }
 
 // drained answers the peer's drain. As long as that brought messages there may be
 // more than one round brings, so it is asked again.
 func (r *receiver) drained() {
-	from := r.brokerReceiver()
 	r.draining = false
-	if r.changed && r.link.Attached() {
+	more := r.handled > r.drainFrom && r.link.Draining()
+	if r.changed && r.link.Attached() || more && (r.link.Credit() > 0 || r.pollWaits()) {
 		r.changed = false
-		r.allow(from)
-		if r.link.Draining() {
-			r.drain(from)
-		}
-		return
-	}
-	if r.handled > r.drainFrom && r.link.Draining() && r.link.Credit() > 0 {
-		r.allow(from)
-		r.drain(from)
+		r.ask(r.brokerReceiver())
 		return
 	}
 	r.link.DrainDone()

@@ -32,11 +32,17 @@ type rawPeer struct {
 // of so many transfers.
 func (b *bench) raw(t *testing.T, window uint32) *rawPeer {
 	t.Helper()
+	return b.rawWith(t, window, endpoint.Config{})
+}
+
+// rawWith is raw with settings of the broker's end.
+func (b *bench) rawWith(t *testing.T, window uint32, cfg endpoint.Config) *rawPeer {
+	t.Helper()
 	ours, theirs := net.Pipe()
 	p := &rawPeer{Conn: theirs, t: t}
 	ctx, cancel := context.WithCancel(t.Context())
 	p.over.Go(func() {
-		_ = b.service.Serve(ctx, endpoint.NewConn(ours, endpoint.Config{}), azure.Peer{Authority: access.ForDevelopment(b.keeper)})
+		_ = b.service.Serve(ctx, endpoint.NewConn(ours, cfg), azure.Peer{Authority: access.ForDevelopment(b.keeper)})
 	})
 	t.Cleanup(func() {
 		theirs.Close()

@@ -125,6 +125,14 @@ func (l *Link) Credit() uint32 {
 	return min(l.credit-l.queued, m.cfg.MaxCredit)
 }
 
+// CreditWaits reports whether the peer has granted credit that Credit does not return,
+// because so much waits to be written to the peer already. The App's Credit is called when
+// that has changed. It is false if the memory of the connection is used up: that may last
+// until the peer settles something, which it may do only after an answer.
+func (l *Link) CreditWaits() bool {
+	return l.Granted() > l.queued && !l.session.m.mem.full && l.Wait()
+}
+
 // Wait reports whether the App should keep what it has for a link on which we send,
 // because so much waits to be written to the peer already. The App's Credit is called
 // when that has changed, also if the peer grants no credit.
