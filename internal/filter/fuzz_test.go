@@ -4,6 +4,7 @@ package filter
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/message"
@@ -38,6 +39,11 @@ func FuzzParse(f *testing.F) {
 		}
 		if got := again.String(); got != text {
 			t.Fatalf("%q reads as %q, and that as %q", sql, text, got)
+		}
+		for _, g := range x.Gaps() {
+			if _, err := (parseLimits{Length: 1 << 20, Depth: 1000}.ParseValue(g.Fix, sampleParams)); err != nil || !strings.Contains(text, g.Part) {
+				t.Fatalf("%q has the gap %+v: %v", text, g, err)
+			}
 		}
 		v, err := x.Eval(sample())
 		w, errAgain := again.Eval(sample())

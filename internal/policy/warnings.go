@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
@@ -56,6 +57,7 @@ func (p *Policy) warnClass(w *Faults, i int, lock time.Duration) {
 			}
 		}
 	}
+	p.warnGaps(w, i)
 	if o := c.Objective; o.Wait > 0 && o.Wait < lock {
 		w.addf(join(at, "objective.wait"), "%v is shorter than the lock of %v: a message whose consumer fails is redelivered too late",
 			entity.Duration(o.Wait), entity.Duration(lock))
@@ -79,6 +81,25 @@ func (p *Policy) warnShadow(w *Faults, i int) {
 		case c.when != nil && before.when.String() == c.when.String():
 			w.addf(join(at, "when"), "class %q never gets a message: class %q before it has the same condition", c.Name, before.Name)
 			return
+		}
+	}
+}
+
+// warnGaps warns of a condition that is unknown, and so not true, for messages without a
+// property, where that is easily overlooked. If such messages are in an earlier class
+// anyway, there is nothing to overlook.
+func (p *Policy) warnGaps(w *Faults, i int) {
+	c := p.Classes[i]
+	if c.when == nil || len(*w) >= maxFaults {
+		return
+	}
+	for _, g := range c.when.Gaps() {
+		taken := slices.ContainsFunc(p.Classes[:i], func(before Class) bool {
+			return before.when == nil || before.when.TrueWithout(g.Missing)
+		})
+		if !taken {
+			w.addf(join(index("classes", i), "when"), "%s is unknown for messages without %s, so class %q does not take them; if it should, write %s; if not, add AND EXISTS(%s)",
+				g.Part, g.Missing, c.Name, g.Fix, g.Missing)
 		}
 	}
 }

@@ -17,6 +17,16 @@ func TestWarnings(t *testing.T) {
 		{`{"classes": [{"name": "a", "when": "x = 1"}, {"name": "b", "when": "X=1"}]}`, ""},
 		{`{"classes": [{"name": "a", "when": "x = 1"}, {"name": "b", "when": "(x=1)"}]}`, `classes[1].when: class "b" never gets a message: class "a" before it has the same`},
 		{`{"classes": [{"name": "a", "when": "sys.SequenceNumber > 4"}]}`, "classes[0].when: sys.SequenceNumber has no value yet"},
+		{
+			`{"classes": [{"name": "a", "when": "plan = 'paid' AND kind <> 'report'"}]}`,
+			`classes[0].when: kind <> 'report' is unknown for messages without kind, so class "a" does not take them; ` +
+				`if it should, write (kind IS NULL OR kind <> 'report'); if not, add AND EXISTS(kind)`,
+		},
+		{`{"classes": [{"name": "a", "when": "NOT (kind = 'report')"}]}`, `classes[0].when: NOT kind = 'report' is unknown for messages without kind`},
+		{`{"classes": [{"name": "a", "when": "plan = 'paid' AND (kind IS NULL OR kind <> 'report')"}]}`, ""},
+		{`{"classes": [{"name": "a", "when": "plan = 'paid' AND kind <> 'report' AND EXISTS(kind)"}]}`, ""},
+		{`{"classes": [{"name": "a", "when": "kind IS NULL"}, {"name": "b", "when": "kind <> 'report'"}]}`, ""},
+		{`{"classes": [{"name": "a", "when": "kind = 'report'"}, {"name": "b"}]}`, ""},
 		{`{"classes": [{"name": "a", "objective": {"wait": "30s"}}]}`, "classes[0].objective.wait: 30s is shorter than the lock of 1m"},
 		{`{"classes": [{"name": "a", "objective": {"wait": "1m"}}]}`, ""},
 		{`{"discipline": "deadline", "classes": [{"name": "a", "level": 1}]}`, "classes[0].objective: missing"},
