@@ -20,8 +20,8 @@ func (p *pump) tryDue() (mark, bool) {
 		return mark{}, false
 	}
 	p.mu.Lock()
-	m := mark{p.grant, p.tracker.upTo}
-	due := m.seqNo > p.savedTo && !p.isLost
+	m := mark{p.grant, p.progress.upTo}
+	due := m.seqNo > p.progress.savedTo && !p.isLost
 	p.mu.Unlock()
 	if !due {
 		<-p.saving
@@ -32,8 +32,8 @@ func (p *pump) tryDue() (mark, bool) {
 // saved ends what tryDue began.
 func (p *pump) saved(n client.SeqNo, err error) {
 	p.mu.Lock()
-	if err == nil && n > p.savedTo {
-		p.savedTo = n
+	if err == nil {
+		p.progress.saved(n)
 	}
 	p.mu.Unlock()
 	<-p.saving
@@ -50,7 +50,7 @@ func (p *pump) save(ctx context.Context, n client.SeqNo) error {
 		return context.Cause(ctx)
 	}
 	p.mu.Lock()
-	needed, lost := n > p.savedTo, p.isLost || p.isOver || p.run.life.Err() != nil
+	needed, lost := n > p.progress.savedTo, p.isLost || p.isOver || p.run.life.Err() != nil
 	p.mu.Unlock()
 	var err error
 	switch {
@@ -94,13 +94,8 @@ func (p *pump) saveStart(ctx context.Context, n client.SeqNo) error {
 // saveIfDue saves before the next events are handled, if the policy asks for that. It
 // tries until it succeeds, and returns false if the pump ends before.
 func (p *pump) saveIfDue() bool {
-	policy := p.run.settings.policy
 	p.mu.Lock()
-	due := policy.kind == everyCount && p.since >= policy.count
-	n := p.tracker.upTo
-	if due {
-		p.since = 0
-	}
+	n, due := p.progress.due(p.run.settings.policy)
 	p.mu.Unlock()
 	for failures := 1; due; failures++ {
 		err := p.save(p.ctx, n)
@@ -130,7 +125,7 @@ func (p *pump) checkpointByHand(ctx context.Context, n client.SeqNo) error {
 func (p *pump) awaitDone() {
 	for {
 		p.mu.Lock()
-		left := p.tracker.left
+		left := p.progress.left
 		p.mu.Unlock()
 		if left == 0 {
 			return
@@ -148,7 +143,7 @@ func (p *pump) awaitDone() {
 // until they succeed, since nobody works on the partition meanwhile.
 func (p *pump) handOver() {
 	p.mu.Lock()
-	n, coolDown, drained := p.tracker.upTo, p.coolDown, p.draining && !p.isLost
+	n, coolDown, drained := p.progress.upTo, p.coolDown, p.draining && !p.isLost
 	stolen := p.isLost && p.giveBack
 	p.mu.Unlock()
 	if !stolen && !drained {

@@ -142,18 +142,13 @@ func (p *pump) isDone(e *client.Received) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.tracker.isDone(e.SeqNo)
+	return p.progress.isDone(e.SeqNo)
 }
 
 // done is called for single events, with Async.
 func (p *pump) done(n client.SeqNo) {
 	p.mu.Lock()
-	before := p.tracker.left
-	p.tracker.done(n)
-	finished := p.tracker.left < before
-	if finished {
-		p.since++
-	}
+	finished := p.progress.done(n)
 	p.mu.Unlock()
 	if finished {
 		p.run.totals.handled.Add(1)
@@ -172,8 +167,7 @@ func (p *pump) completed(events []*client.Received) bool {
 	}
 	p.run.totals.handled.Add(uint64(len(events)))
 	p.mu.Lock()
-	p.tracker.upTo = events[len(events)-1].SeqNo
-	p.since += len(events)
+	p.progress.handled(events)
 	p.mu.Unlock()
 	return p.saveIfDue()
 }
@@ -184,7 +178,7 @@ func (p *pump) abandon(events []*client.Received) {
 		return
 	}
 	p.mu.Lock()
-	p.tracker.forget(events[0].SeqNo)
+	p.progress.forget(events[0].SeqNo)
 	p.mu.Unlock()
 	p.wake()
 }

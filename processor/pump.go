@@ -40,9 +40,7 @@ type pump struct {
 	waiting  int                  // events in queue
 	weight   int                  // bytes of their bodies
 	current  time.Time            // when the first event in hand was enqueued; zero: none is
-	tracker  tracker
-	savedTo  client.SeqNo
-	since    int // events since the last checkpoint
+	progress progress
 	isLost   bool
 	giveBack bool // release it although it is lost
 	draining bool
@@ -65,7 +63,7 @@ func newPump(r *run, g grant) *pump {
 	p := &pump{
 		run: r, grant: g, lost: make(chan struct{}), deposed: make(chan struct{}), drains: make(chan struct{}),
 		news: make(chan struct{}, 1), freed: make(chan struct{}, 1), saving: make(chan struct{}, 1),
-		tracker: tracker{upTo: max(g.after, none)}, savedTo: max(g.after, none),
+		progress: newProgress(g.after),
 	}
 	p.partition = &Partition{p}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(r.life))
@@ -245,7 +243,7 @@ func (p *pump) tryTake() []*client.Received {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.run.settings
-	if p.draining || p.isLost || len(p.queue) == 0 || p.run.processor.Async && (p.tracker.left >= s.prefetch || len(p.tracker.open) >= maxGap) {
+	if p.draining || p.isLost || len(p.queue) == 0 || p.run.processor.Async && (p.progress.left >= s.prefetch || len(p.progress.open) >= maxGap) {
 		return nil
 	}
 	first := p.queue[0]
@@ -266,7 +264,7 @@ func (p *pump) tryTake() []*client.Received {
 	p.bytes.Add(uint64(size))
 	p.current = events[0].Enqueued
 	if p.run.processor.Async {
-		p.tracker.begin(events)
+		p.progress.begin(events)
 	}
 	signal(p.freed)
 	return events
@@ -372,7 +370,7 @@ func (p *pump) settleLatest(ctx context.Context) (Position, error) {
 		return Position{}, err
 	}
 	p.mu.Lock()
-	p.tracker.upTo = max(p.tracker.upTo, last)
+	p.progress.upTo = max(p.progress.upTo, last)
 	p.mu.Unlock()
 	return behind(last), nil
 }
@@ -403,8 +401,8 @@ func (p *pump) put(events []*client.Received) {
 	for _, e := range events {
 		p.weight += len(e.Body)
 	}
-	if p.grant.rewound != nil && p.tracker.upTo == none && len(events) > 0 {
-		p.tracker.upTo = events[0].SeqNo - 1 // so that a crash does not undo the rewind
+	if p.grant.rewound != nil && p.progress.upTo == none && len(events) > 0 {
+		p.progress.upTo = events[0].SeqNo - 1 // so that a crash does not undo the rewind
 	}
 	p.mu.Unlock()
 	p.wake()
@@ -428,7 +426,7 @@ func (p *pump) status() PartitionStatus {
 	paused := p.run.processor.paused(p.grant.partition)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Handled, s.Checkpoint, s.Waiting = p.tracker.upTo, p.savedTo, p.waiting
+	s.Handled, s.Checkpoint, s.Waiting = p.progress.upTo, p.progress.savedTo, p.waiting
 	switch {
 	case p.stuck:
 		s.State = "stuck"
@@ -445,7 +443,7 @@ func (p *pump) status() PartitionStatus {
 func (p *pump) report() report {
 	r := report{partition: p.grant.partition, busy: time.Duration(p.busy.Swap(0)), bytes: p.bytes.Swap(0)}
 	p.mu.Lock()
-	r.handled = p.tracker.upTo
+	r.handled = p.progress.upTo
 	p.mu.Unlock()
 	return r
 }

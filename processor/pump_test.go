@@ -528,3 +528,37 @@ func TestPrefetchIsBounded(t *testing.T) {
 		equal(t, "stop", b.stop(), nil)
 	})
 }
+
+// EveryN counts the events that a checkpoint would cover, not those that are done behind one
+// that is not.
+func TestEveryNSavesWhenAGapCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 1)
+		b.Async, b.Checkpoint = true, EveryN(100)
+		var mu sync.Mutex
+		var all []*client.Received
+		var part *Partition
+		b.Handle = func(_ context.Context, p *Partition, events []*client.Received) error {
+			mu.Lock()
+			defer mu.Unlock()
+			all, part = append(all, events...), p
+			return nil
+		}
+		b.hub.publish(0, 1000)
+		b.start()
+		for _, e := range all[:123] {
+			part.Done(e)
+		}
+		synctest.Wait()
+		equal(t, "checkpoint", b.saved("0"), 122)
+		for _, e := range all[124:] {
+			part.Done(e)
+		}
+		synctest.Wait()
+		equal(t, "checkpoint behind the gap", b.saved("0"), 122)
+		part.Done(all[123])
+		synctest.Wait()
+		equal(t, "checkpoint after the gap has closed", b.saved("0"), 999)
+		equal(t, "stop", b.stop(), nil)
+	})
+}
