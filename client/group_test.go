@@ -81,7 +81,7 @@ func TestMembersShareAHub(t *testing.T) {
 	for _, err := range checkpoint(t, group, client.Checkpoint{Partition: "3", Epoch: 1, SeqNo: 1}, client.Checkpoint{Partition: "0", Epoch: 1, SeqNo: 0}) {
 		must(t, err)
 	}
-	must(t, first.Report(deadline(t), []client.PartitionReport{{Partition: "3", Handled: 1, Busy: time.Second, Bytes: 100}}))
+	must(t, first.Report(deadline(t), []client.PartitionReport{{Partition: "3", Epoch: 1, Handled: 1, Skipped: 4, Busy: time.Second, Bytes: 100}}))
 	must(t, first.Report(deadline(t), nil))
 
 	// A second member gets two of them, after the first has released them.

@@ -52,9 +52,11 @@ type Grant struct {
 // PartitionReport is what a member tells about a partition that it owns.
 type PartitionReport struct {
 	Partition string
+	Epoch     int64         // of the grant that it is about; 0 if it is not known
 	Handled   SeqNo         // the last event that was handled, or NoCheckpoint
 	Busy      time.Duration // how long handlers have worked since the last report
 	Bytes     int64         // how many bytes they have handled since
+	Skipped   int64         // how many events were gone since when their turn came
 }
 
 // Member is a process that takes part in a consumer group: the broker gives it partitions
@@ -204,7 +206,7 @@ func assignment(m *amqp.Message, now time.Time) (Assignment, error) {
 // a member that is silent for ten seconds: a report is due every three, also an empty one.
 func (m *Member) Report(ctx context.Context, ps []PartitionReport) error {
 	var partitions []int32
-	var handled, busy, bytes []int64
+	var epochs, handled, busy, bytes, skipped []int64
 	for _, p := range ps {
 		n, err := partitionNumber(p.Partition)
 		if err != nil {
@@ -212,11 +214,13 @@ func (m *Member) Report(ctx context.Context, ps []PartitionReport) error {
 		}
 		partitions, handled = append(partitions, n), append(handled, int64(p.Handled))
 		busy, bytes = append(busy, int64(p.Busy)), append(bytes, p.Bytes)
+		epochs, skipped = append(epochs, p.Epoch), append(skipped, p.Skipped)
 	}
 	fields := map[string]any{names.GroupMember: m.options.ID}
 	if len(ps) > 0 {
 		fields[names.GroupPartitions], fields[names.GroupHandled] = partitions, handled
 		fields[names.GroupBusy], fields[names.GroupBytes] = busy, bytes
+		fields[names.GroupEpochs], fields[names.GroupSkipped] = epochs, skipped
 	}
 	_, err := m.group.ask(ctx, names.GroupReport, fields)
 	return m.group.failure("report to", err)

@@ -69,7 +69,8 @@ type grant struct {
 // Checkpoints that are no numbers of events.
 const (
 	none      = client.NoCheckpoint
-	beginning = client.SeqNo(-2) // a rewind to before the first event
+	beginning = client.BeforeFirst // a rewind to before event 0
+	oldest    = client.SeqNo(-3)   // in store mode: before the oldest event, whatever its number
 )
 
 // mark is how far a partition is handled.
@@ -81,7 +82,9 @@ type mark struct {
 // report is what the coordinator hears of a partition.
 type report struct {
 	partition string
+	epoch     int64 // of the grant
 	handled   client.SeqNo
 	busy      time.Duration // since the last report
 	bytes     uint64        // since the last report
+	skipped   uint64        // events of gaps, since the last report
 }

@@ -140,7 +140,9 @@ func (t *turns) number(v *view) {
 func (c *coordinated) report(ctx context.Context, rs []report) error {
 	out := make([]client.PartitionReport, len(rs))
 	for i, r := range rs {
-		out[i] = client.PartitionReport{Partition: r.partition, Handled: r.handled, Busy: r.busy, Bytes: int64(r.bytes)}
+		out[i] = client.PartitionReport{
+			Partition: r.partition, Epoch: r.epoch, Handled: r.handled, Busy: r.busy, Bytes: int64(r.bytes), Skipped: int64(r.skipped),
+		}
 	}
 	return c.member.Report(ctx, out)
 }

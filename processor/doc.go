@@ -8,8 +8,10 @@
 //
 // # Promise
 //
-// Every event is handled at least once, and none is skipped. Events of one partition are
-// handled in order, by one instance and one handler at a time. Checkpoint N means that
+// Every event is handled at least once, and none is skipped in silence: when events are gone
+// before they were handled, such as those older than the retention, OnError gets a [GapError],
+// and AtGap says whether the partition goes on. Events of one partition are handled in order,
+// by one instance and one handler at a time. Checkpoint N means that
 // the events up to and including sequence number N are handled; the owner of a partition
 // begins after it.
 //

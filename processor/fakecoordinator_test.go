@@ -76,6 +76,12 @@ func (c *fakeCoordinator) settle() {
 	}
 }
 
+// info returns the group as an operator sees it.
+func (c *fakeCoordinator) info() (i group.Info) {
+	c.do(func(now time.Time) { i = c.groups.Info(now, fakeGroup) })
+	return i
+}
+
 func (c *fakeCoordinator) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +220,7 @@ func (m *fakeMember) report(_ context.Context, rs []report) error {
 	return m.ask(func(now time.Time) error {
 		var out []group.Progress
 		for _, r := range rs {
-			out = append(out, group.Progress{Partition: number(r.partition), Handled: stream.SeqNo(r.handled), BusyNanos: uint64(r.busy), Bytes: r.bytes})
+			out = append(out, group.Progress{Partition: number(r.partition), Epoch: r.epoch, Skipped: r.skipped, Handled: stream.SeqNo(r.handled), BusyNanos: uint64(r.busy), Bytes: r.bytes})
 		}
 		return m.coord.groups.Report(now, fakeGroup, m.as.ID, out)
 	})

@@ -18,6 +18,7 @@ import (
 type fakeHub struct {
 	mu      sync.Mutex
 	parts   [][]*client.Received // guarded by mu
+	firsts  []client.SeqNo       // the oldest event of each that is there; guarded by mu
 	readers []*fakeReader        // the one of each partition; guarded by mu
 	epochs  []int64              // of the last reader; guarded by mu
 	changed chan struct{}        // closed and replaced when an event or an end comes; guarded by mu
@@ -38,6 +39,7 @@ func (h *fakeHub) grow(parts int) {
 	defer h.mu.Unlock()
 	for len(h.parts) < parts {
 		h.parts = append(h.parts, nil)
+		h.firsts = append(h.firsts, 0)
 		h.readers = append(h.readers, nil)
 		h.epochs = append(h.epochs, -1)
 	}
@@ -54,6 +56,13 @@ func (h *fakeHub) publish(part, count int) {
 		})
 	}
 	h.wake()
+}
+
+// expire drops the events of a partition before one.
+func (h *fakeHub) expire(part int, first client.SeqNo) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.firsts[part] = max(h.firsts[part], min(first, client.SeqNo(len(h.parts[part]))))
 }
 
 func (h *fakeHub) wake() {
@@ -232,6 +241,7 @@ func (r *fakeReader) Receive(ctx context.Context, limit int) ([]*client.Received
 		hub.mu.Lock()
 		ended, changed := r.ended, hub.changed
 		var out []*client.Received
+		r.next = max(r.next, hub.firsts[r.part])
 		if all := hub.parts[r.part]; int(r.next) < len(all) {
 			out = all[r.next:min(len(all), int(r.next)+limit)]
 		}

@@ -67,6 +67,10 @@ type Processor struct {
 	// more are begun when one that is not done has about 100,000 behind it.
 	Async bool
 
+	// AtGap says what a partition does when events are gone that were not handled, such as
+	// those older than the retention; default [GoOn].
+	AtGap GapPolicy
+
 	// Attempts is how often Handle is called for events that it fails for; default 3.
 	// After that each event of the batch is tried by itself.
 	Attempts int
@@ -108,13 +112,14 @@ type Status struct {
 	Hub        int               // partitions of the hub; 0 if not known yet
 
 	Handled, Failed, DeadLettered, Panics, Lost uint64
+	Skipped                                     uint64 // events that were gone; see [GapError]
 }
 
 // PartitionStatus is a snapshot of one partition that the processor owns.
 type PartitionStatus struct {
 	ID         string
 	Epoch      int64
-	State      string        // "running", "paused", "cooling down", "moving", or "stuck"
+	State      string        // "running", "paused", "cooling down", "gap", "moving", or "stuck"
 	Handled    client.SeqNo  // of the last event that was handled without a gap; -1 none yet
 	Checkpoint client.SeqNo  // that was saved last; -1 none
 	Lag        time.Duration // see [Partition.Lag]

@@ -21,6 +21,7 @@ type progress struct {
 	unsaved int          // events that upTo has passed since a checkpoint was last due
 	open    []entry      // with Async: begun and above upTo, in order
 	left    int          // of open that are not done
+	next    client.SeqNo // number of the event to begin with next; none: any
 }
 
 type entry struct {
@@ -30,8 +31,26 @@ type entry struct {
 
 // newProgress begins after a checkpoint.
 func newProgress(after client.SeqNo) progress {
-	return progress{upTo: max(after, none), savedTo: max(after, none)}
+	p := progress{upTo: max(after, none), savedTo: max(after, none), next: none}
+	if after >= 0 || after == beginning {
+		p.next = p.upTo + 1
+	}
+	return p
 }
+
+// gap reports whether events are missing before the one that is next, and after which.
+func (p *progress) gap(n client.SeqNo) (after client.SeqNo, is bool) {
+	return p.next - 1, p.next != none && n > p.next
+}
+
+// skipTo goes on behind a gap.
+func (p *progress) skipTo(n client.SeqNo) { p.next = n }
+
+// taken says that events are about to be handled.
+func (p *progress) taken(events []*client.Received) { p.next = events[len(events)-1].SeqNo + 1 }
+
+// startAfter begins after an event at which a reader starts that has no checkpoint.
+func (p *progress) startAfter(n client.SeqNo) { p.upTo, p.next = max(p.upTo, n), n+1 }
 
 // begin says that events are in work, in order.
 func (p *progress) begin(events []*client.Received) {

@@ -36,10 +36,8 @@ type pump struct {
 	bytes atomic.Uint64
 
 	mu       sync.Mutex
-	queue    [][]*client.Received // fetched and not begun
-	waiting  int                  // events in queue
-	weight   int                  // bytes of their bodies
-	current  time.Time            // when the first event in hand was enqueued; zero: none is
+	backlog  backlog
+	current  time.Time // when the first event in hand was enqueued; zero: none is
 	progress progress
 	isLost   bool
 	giveBack bool // release it although it is lost
@@ -50,6 +48,8 @@ type pump struct {
 	isOver   bool
 	stuck    bool
 	resting  bool
+	standing bool   // at a gap
+	skipped  uint64 // events of gaps since the last report
 	timers   []*time.Timer
 }
 
@@ -64,6 +64,9 @@ func newPump(r *run, g grant) *pump {
 		run: r, grant: g, lost: make(chan struct{}), deposed: make(chan struct{}), drains: make(chan struct{}),
 		news: make(chan struct{}, 1), freed: make(chan struct{}, 1), saving: make(chan struct{}, 1),
 		progress: newProgress(g.after),
+	}
+	if g.rewound != nil {
+		p.progress.next = none // whatever there is at that position
 	}
 	p.partition = &Partition{p}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(r.life))
@@ -214,8 +217,10 @@ func (p *pump) take() []*client.Received {
 		}
 		if p.run.processor.paused(p.grant.partition) || p.run.silent() {
 			// Somebody else may own the partition. A good report, or the loss, wakes us.
-		} else if events := p.tryTake(); events != nil {
+		} else if events, gap := p.tryTake(); events != nil {
 			return events
+		} else if gap != nil && p.meetGap(gap.after, gap.next) {
+			continue
 		}
 		select {
 		case <-p.news:
@@ -238,36 +243,32 @@ func (p *pump) ending() bool {
 	return p.draining || p.isLost || p.ctx.Err() != nil
 }
 
-// tryTake takes the events of one batch from the queue; nil if there are none.
-func (p *pump) tryTake() []*client.Received {
+// missing is a gap before the next event.
+type missing struct{ after, next client.SeqNo }
+
+// tryTake takes the events of one batch from the backlog; none if there are none, or if there
+// is a gap before them.
+func (p *pump) tryTake() ([]*client.Received, *missing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.run.settings
-	if p.draining || p.isLost || len(p.queue) == 0 || p.run.processor.Async && (p.progress.left >= s.prefetch || len(p.progress.open) >= maxGap) {
-		return nil
+	first, ok := p.backlog.first()
+	if p.draining || p.isLost || !ok || p.run.processor.Async && (p.progress.left >= s.prefetch || len(p.progress.open) >= maxGap) {
+		return nil, nil
 	}
-	first := p.queue[0]
-	n := min(len(first), s.batch)
-	events := first[:n:n]
-	if n == len(first) {
-		p.queue[0] = nil
-		p.queue = p.queue[1:]
-	} else {
-		p.queue[0] = first[n:]
+	if after, is := p.progress.gap(first.SeqNo); is {
+		return nil, &missing{after, first.SeqNo}
 	}
-	p.waiting -= n
-	size := 0
-	for _, e := range events {
-		size += len(e.Body)
-	}
-	p.weight -= size
-	p.bytes.Add(uint64(size))
-	p.current = events[0].Enqueued
+	before := p.backlog.bytes
+	events := p.backlog.take(s.batch)
+	p.bytes.Add(uint64(before - p.backlog.bytes))
+	p.current = first.Enqueued
+	p.progress.taken(events)
 	if p.run.processor.Async {
 		p.progress.begin(events)
 	}
 	signal(p.freed)
-	return events
+	return events, nil
 }
 
 // fetch reads events ahead of the handler.
@@ -337,7 +338,7 @@ func (p *pump) startPosition(ctx context.Context) (Position, error) {
 	g := &p.grant
 	switch {
 	case g.rewound != nil:
-	case g.after == beginning:
+	case g.after == beginning, g.after == oldest:
 		return Earliest(), nil
 	case g.after != none:
 		return behind(g.after), nil
@@ -370,7 +371,7 @@ func (p *pump) settleLatest(ctx context.Context) (Position, error) {
 		return Position{}, err
 	}
 	p.mu.Lock()
-	p.progress.upTo = max(p.progress.upTo, last)
+	p.progress.startAfter(last)
 	p.mu.Unlock()
 	return behind(last), nil
 }
@@ -379,8 +380,8 @@ func (p *pump) settleLatest(ctx context.Context) (Position, error) {
 func (p *pump) space(ctx context.Context) int {
 	for {
 		p.mu.Lock()
-		n := p.run.settings.prefetch - p.waiting
-		full := n <= 0 || p.weight >= maxWeight
+		n := p.run.settings.prefetch - p.backlog.events
+		full := n <= 0 || p.backlog.bytes >= maxWeight
 		p.mu.Unlock()
 		if !full {
 			return n
@@ -396,11 +397,7 @@ func (p *pump) space(ctx context.Context) int {
 // put queues events for work.
 func (p *pump) put(events []*client.Received) {
 	p.mu.Lock()
-	p.queue = append(p.queue, events)
-	p.waiting += len(events)
-	for _, e := range events {
-		p.weight += len(e.Body)
-	}
+	p.backlog.put(events)
 	if p.grant.rewound != nil && p.progress.upTo == none && len(events) > 0 {
 		p.progress.upTo = events[0].SeqNo - 1 // so that a crash does not undo the rewind
 	}
@@ -412,8 +409,8 @@ func (p *pump) lag() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := p.current
-	if at.IsZero() && len(p.queue) > 0 {
-		at = p.queue[0][0].Enqueued
+	if first, ok := p.backlog.first(); ok && at.IsZero() {
+		at = first.Enqueued
 	}
 	if at.IsZero() {
 		return 0
@@ -426,7 +423,7 @@ func (p *pump) status() PartitionStatus {
 	paused := p.run.processor.paused(p.grant.partition)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Handled, s.Checkpoint, s.Waiting = p.progress.upTo, p.progress.savedTo, p.waiting
+	s.Handled, s.Checkpoint, s.Waiting = p.progress.upTo, p.progress.savedTo, p.backlog.events
 	switch {
 	case p.stuck:
 		s.State = "stuck"
@@ -436,14 +433,23 @@ func (p *pump) status() PartitionStatus {
 		s.State = "paused"
 	case p.resting:
 		s.State = "cooling down"
+	case p.standing:
+		s.State = "gap"
 	}
 	return s
 }
 
-func (p *pump) report() report {
-	r := report{partition: p.grant.partition, busy: time.Duration(p.busy.Swap(0)), bytes: p.bytes.Swap(0)}
+// reported says that the fleet has heard a report.
+func (p *pump) reported(r report) {
 	p.mu.Lock()
-	r.handled = p.progress.upTo
+	p.skipped -= r.skipped
+	p.mu.Unlock()
+}
+
+func (p *pump) report() report {
+	r := report{partition: p.grant.partition, epoch: p.grant.epoch, busy: time.Duration(p.busy.Swap(0)), bytes: p.bytes.Swap(0)}
+	p.mu.Lock()
+	r.handled, r.skipped = p.progress.upTo, p.skipped
 	p.mu.Unlock()
 	return r
 }

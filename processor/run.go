@@ -44,7 +44,7 @@ type run struct {
 	stops   chan struct{} // closed when the stop begins
 	contact atomic.Int64  // nanoseconds since began at which the last good report began
 	began   time.Time
-	totals  struct{ handled, failed, dead, panics, lost atomic.Uint64 }
+	totals  struct{ handled, failed, dead, panics, lost, skipped atomic.Uint64 }
 	hub     atomic.Int64
 
 	mu    sync.Mutex
@@ -411,7 +411,7 @@ func (r *run) status() Status {
 	s := Status{
 		ID: r.settings.id, Hub: int(r.hub.Load()),
 		Handled: r.totals.handled.Load(), Failed: r.totals.failed.Load(), DeadLettered: r.totals.dead.Load(),
-		Panics: r.totals.panics.Load(), Lost: r.totals.lost.Load(),
+		Panics: r.totals.panics.Load(), Lost: r.totals.lost.Load(), Skipped: r.totals.skipped.Load(),
 	}
 	for _, p := range r.all() {
 		s.Partitions = append(s.Partitions, p.status())

@@ -53,7 +53,8 @@ func (r *run) saveAll() {
 func (r *run) keepReporting() {
 	for pause(r.life, reportEvery) {
 		var rs []report
-		for _, p := range r.all() {
+		pumps := r.all()
+		for _, p := range pumps {
 			rs = append(rs, p.report())
 		}
 		began := time.Since(r.began)
@@ -65,6 +66,9 @@ func (r *run) keepReporting() {
 				r.settings.log.Warn("report to the broker failed", "err", err)
 			}
 			continue
+		}
+		for i, p := range pumps {
+			p.reported(rs[i])
 		}
 		r.contact.Store(int64(began))
 		for _, p := range r.all() {

@@ -99,6 +99,7 @@ func (p *Processor) faults(s settings) error {
 	fault(p.Keep > 0 && p.ID == "", "Keep needs an ID that stays the same")
 	fault(p.Keep > 0 && p.Store != nil, "Keep is for a processor without Store")
 	fault(p.Strategy > Greedy, "Strategy is %d, which is none", p.Strategy)
+	fault(p.AtGap > StandStill, "AtGap is %d, which is none", p.AtGap)
 	for _, n := range []struct {
 		name  string
 		value int

@@ -246,7 +246,7 @@ func (f *storeFleet) checkpoints(ctx context.Context) (map[string]client.SeqNo, 
 	for _, c := range list {
 		out[c.Partition] = c.SeqNo
 		if c.SeqNo < 0 {
-			out[c.Partition] = beginning
+			out[c.Partition] = oldest // the store does not tell a rewind to the oldest event from an empty partition
 		}
 	}
 	return out, err

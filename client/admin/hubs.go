@@ -149,11 +149,13 @@ type GroupState struct {
 		CheckpointAgeSeconds *float64 `json:"checkpointAgeSeconds,omitempty"`
 		Handled              *int64   `json:"handled,omitempty"` // as the owner has reported
 
-		LagEvents   int64      `json:"lagEvents"` // that are not handled
-		LagBytes    int64      `json:"lagBytes"`  // about
-		LagSeconds  float64    `json:"lagSeconds"`
-		Stuck       bool       `json:"stuck"` // the owner has handled none of them for half a minute
-		PausedUntil *time.Time `json:"pausedUntil,omitempty"`
+		LagEvents     int64      `json:"lagEvents"` // that are not handled
+		LagBytes      int64      `json:"lagBytes"`  // about
+		LagSeconds    float64    `json:"lagSeconds"`
+		GoneEvents    int64      `json:"goneEvents"`    // that are not handled and not there any more; not in the lag
+		SkippedEvents uint64     `json:"skippedEvents"` // gone events that the owners have passed, since there are members
+		Stuck         bool       `json:"stuck"`         // the owner has handled none of them for half a minute
+		PausedUntil   *time.Time `json:"pausedUntil,omitempty"`
 	} `json:"partitions"`
 	// Changes are the last changes of owners since the broker has opened the hub, newest
 	// last.

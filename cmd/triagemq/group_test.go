@@ -29,8 +29,8 @@ func TestGroupCommands(t *testing.T) {
 	defer cancel()
 	c.do("hub", "send", "clicks", "--partition", "1", "--body", "a", "--body", "b", "--body", "c")
 	c.shows([]string{
-		"PARTITION  STATE  OWNER  EVENTS BEHIND  SIZE BEHIND  TIME BEHIND  CHECKPOINT  CHECKPOINT AGE\n" +
-			"        0  free                      0          0 B           0s           -               -\n" +
+		"PARTITION  STATE  OWNER  EVENTS BEHIND  SIZE BEHIND  TIME BEHIND  EVENTS GONE  SKIPPED  CHECKPOINT  CHECKPOINT AGE\n" +
+			"        0  free                      0          0 B           0s            0        0           -               -\n" +
 			"        1  free                      3 ",
 	}, "group", "lag", "clicks", "$Default")
 	group := c.Client().Group("clicks", "g")

@@ -73,7 +73,7 @@ func TestGroupWithMembers(t *testing.T) {
 	if err != nil || each[0] != nil {
 		t.Fatal(each, err)
 	}
-	m.Report(broker.MemberReport{Handled: []broker.Progress{{Partition: 1, Handled: 2}}})
+	m.Report(broker.MemberReport{Handled: []broker.Progress{{Partition: 1, Handled: 2, Skipped: 7}}})
 	s := r.group().State
 	if len(s.Members) != 1 || s.Members[0].ID != "m" || s.Members[0].Name != "host of m" || !s.Members[0].Connected || s.Members[0].Partitions != 2 || s.Members[0].Since.IsZero() {
 		t.Errorf("members %+v", s.Members)
@@ -96,6 +96,8 @@ func TestGroupWithMembers(t *testing.T) {
 		`triagemq_hub_group_partition_lag_bytes{group="g",hub="h",partition="1"} `,
 		`triagemq_hub_group_partition_lag_seconds{group="g",hub="h",partition="1"} `,
 		`triagemq_hub_group_partition_stuck{group="g",hub="h",partition="1"} 0`,
+		`triagemq_hub_group_partition_gone_events{group="g",hub="h",partition="1"} 0`,
+		`triagemq_hub_group_partition_skipped_events{group="g",hub="h",partition="1"} 7`,
 		`triagemq_hub_group_partition_checkpoint_age_seconds{group="g",hub="h",partition="1"} `,
 	} {
 		if !strings.Contains(got, want) {

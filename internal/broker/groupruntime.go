@@ -57,6 +57,11 @@ type GroupPartition struct {
 	LagEvents  int64   `json:"lagEvents"` // that are not handled
 	LagBytes   int64   `json:"lagBytes"`  // about
 	LagSeconds float64 `json:"lagSeconds"`
+	// GoneEvents is how many events are not handled and not there any more, because they were
+	// older than the retention or damaged; they are not in the lag. SkippedEvents is how many
+	// of such events the owners have passed, as these have reported while there were members.
+	GoneEvents    int64  `json:"goneEvents"`
+	SkippedEvents uint64 `json:"skippedEvents"`
 	// Stuck says that there are events to handle and none was for half a minute, though the
 	// owner is there.
 	Stuck       bool       `json:"stuck"`
@@ -117,6 +122,7 @@ func groupPartition(p *streamserver.GroupPartition) GroupPartition {
 	out := GroupPartition{
 		ID: fmt.Sprint(p.Partition), State: p.State, Owner: p.Owner, Epoch: p.Epoch, Since: given(p.Since),
 		LagEvents: p.LagEvents, LagBytes: int64(p.LagBytes), LagSeconds: p.LagTime.Seconds(), Stuck: p.Stuck, PausedUntil: given(p.PausedUntil),
+		GoneEvents: p.Gone, SkippedEvents: p.Skipped,
 	}
 	if p.Checkpoint != nil {
 		n, age := int64(p.Checkpoint.SeqNo), p.CheckpointAge.Seconds()

@@ -126,6 +126,14 @@ func (g *groupCall) numbers(name string, n int, lowest int64, to func(i int, n i
 	})
 }
 
+// maybeNumbers is numbers of an array that may be absent.
+func (g *groupCall) maybeNumbers(name string, n int, lowest int64, to func(i int, n int64)) error {
+	if v, ok := g.Body().Lookup(name); !ok || v.IsNull() {
+		return nil
+	}
+	return g.numbers(name, n, lowest, to)
+}
+
 // texts reads one short text for each of n partitions.
 func (g *groupCall) texts(name string, n int, to func(i int, s string)) error {
 	size := 0

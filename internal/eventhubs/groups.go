@@ -155,6 +155,8 @@ func (c *links) beginReport(g *groupCall) (azure.Run, error) {
 		g.numbers(names.GroupHandled, len(at), int64(broker.Beginning), func(i int, n int64) { report.Handled[i].Handled = stream.SeqNo(n) }),
 		g.numbers(names.GroupBusy, len(at), 0, func(i int, n int64) { report.Handled[i].BusyNanos = uint64(n) }),
 		g.numbers(names.GroupBytes, len(at), 0, func(i int, n int64) { report.Handled[i].Bytes = uint64(n) }),
+		g.maybeNumbers(names.GroupEpochs, len(at), 0, func(i int, n int64) { report.Handled[i].Epoch = n }),
+		g.maybeNumbers(names.GroupSkipped, len(at), 0, func(i int, n int64) { report.Handled[i].Skipped = uint64(n) }),
 	)
 	if err != nil {
 		return nil, err

@@ -51,6 +51,10 @@ func TestMemberOnTheWire(t *testing.T) {
 	mgmt.ask(names.GroupReport, map[string]any{"member": "m"}, 204)
 	one := []int32{2}
 	mgmt.ask(names.GroupReport, map[string]any{"member": "m", "partitions": one, "handled": []int64{-1}, "busy": []int64{5}, "bytes": []int64{6}}, 204)
+	full := map[string]any{"member": "m", "partitions": one, "handled": []int64{-1}, "busy": []int64{5}, "bytes": []int64{6}, "epochs": []int64{1}, "skipped": []int64{7}}
+	mgmt.ask(names.GroupReport, full, 204)
+	full["skipped"] = []int64{-7}
+	mgmt.ask(names.GroupReport, full, 400)
 	mgmt.ask(names.GroupReport, map[string]any{"member": "m", "partitions": one, "handled": []int64{1, 2}, "busy": []int64{5}, "bytes": []int64{6}}, 400)
 	mgmt.ask(names.GroupReport, map[string]any{"member": "m", "partitions": one, "handled": []int64{1}, "busy": []int64{-5}, "bytes": []int64{6}}, 400)
 	mgmt.ask(names.GroupReport, map[string]any{"member": "m", "partitions": one}, 400)

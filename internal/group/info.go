@@ -34,6 +34,7 @@ type PartitionInfo struct {
 	State       State
 	Checkpoint  *Checkpoint  // nil is none
 	Handled     stream.SeqNo // as the owner says; None if it has not
+	Skipped     uint64       // events that owners have reported as gone, while there were members
 	Moved       time.Time    // when Handled last changed, or the owner got the partition
 	Since       time.Time    // when the owner got it
 	PausedUntil time.Time    // zero: it is not paused
@@ -78,7 +79,7 @@ func (s *Groups) Info(now time.Time, name string) Info {
 
 func (p *part) info(n int, now time.Time, coordinated bool) PartitionInfo {
 	l := p.look()
-	i := PartitionInfo{Owner: p.owner, Epoch: p.epoch, State: Free, Handled: l.handled, Moved: l.moved.time(), Since: ms(p.since)}
+	i := PartitionInfo{Owner: p.owner, Epoch: p.epoch, State: Free, Handled: l.handled, Skipped: l.skipped, Moved: l.moved.time(), Since: ms(p.since)}
 	if p.done() {
 		i.Checkpoint = &Checkpoint{Partition: n, Epoch: p.epoch, SeqNo: p.checkpoint(), At: ms(p.doneAt)}
 	}

@@ -238,6 +238,7 @@ func (s *Groups) Report(now time.Time, name, id string, progress []Progress) err
 			continue
 		}
 		l := m.group.handling(p)
+		l.skipped += x.Skipped
 		if x.Handled >= 0 && x.Handled != l.handled {
 			l.handled, l.moved = x.Handled, momentOf(now)
 		}

@@ -46,6 +46,7 @@ type handling struct {
 	handled  stream.SeqNo
 	moved    moment // when handled last changed
 	heard    moment // when it was reported on
+	skipped  uint64 // events that owners have reported as gone
 	busy     average
 	bytes    average
 	swapped  moment // when its load last made it move

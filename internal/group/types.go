@@ -64,7 +64,9 @@ type Ownership struct {
 // has cost since it reported last.
 type Progress struct {
 	Partition int
+	Epoch     int64        // of the grant that it is about; 0 is not known
 	Handled   stream.SeqNo // the last event that is handled; negative is none
 	BusyNanos uint64
 	Bytes     uint64
+	Skipped   uint64 // events that were gone when their turn came
 }

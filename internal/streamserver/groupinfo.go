@@ -38,9 +38,14 @@ type GroupPartition struct {
 	Checkpoint *group.Checkpoint // nil is none
 	Handled    stream.SeqNo      // as the owner reports; group.None if it is not known
 	// The lag is what comes after Handled or the checkpoint, whichever is further.
-	LagEvents     int64
-	LagBytes      uint64        // about
-	LagTime       time.Duration // about the age of the first of these events
+	LagEvents int64
+	LagBytes  uint64        // about
+	LagTime   time.Duration // about the age of the first of these events
+	// Gone is how many events after Handled or the checkpoint are not there any more: they
+	// were not handled, and are not in the lag. It is 0 if there is neither.
+	Gone int64
+	// Skipped is how many events were gone when the owners came to them, as these report.
+	Skipped       uint64
 	CheckpointAge time.Duration
 	// Stuck says that the owner is there, has events to handle, and has handled none for
 	// half a minute.
@@ -95,14 +100,21 @@ func (h *Hub) groupInfo(now time.Time, grp string) GroupInfo {
 func (p *partition) groupPartition(now time.Time, x group.PartitionInfo, there bool) GroupPartition {
 	i := GroupPartition{
 		Partition: p.number, Owner: x.Owner, Epoch: x.Epoch, State: string(x.State), Checkpoint: x.Checkpoint, Handled: x.Handled,
-		Since: x.Since, PausedUntil: x.PausedUntil,
+		Skipped: x.Skipped,
+		Since:   x.Since, PausedUntil: x.PausedUntil,
 	}
 	done := x.Handled
 	if c := x.Checkpoint; c != nil {
 		done = max(done, c.SeqNo)
 		i.CheckpointAge = max(0, now.Sub(c.At))
 	}
-	next := max(done+1, p.m.First(), 0)
+	next := max(done+1, 0)
+	if first := p.m.First(); next < first {
+		if x.Checkpoint != nil || x.Handled != group.None {
+			i.Gone = int64(first - next)
+		}
+		next = first
+	}
 	if i.LagEvents = p.m.EventsFrom(next); i.LagEvents > 0 {
 		i.LagBytes = p.m.BytesFrom(next)
 		i.LagTime = max(0, now.Sub(time.UnixMilli(p.m.TimeOf(next))))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/group"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/stream"
 )
@@ -247,5 +248,47 @@ func TestAClockThatWasAheadLeavesNoTrace(t *testing.T) {
 		if i := r.info(0); i.First != i.Last+1 || i.Bytes != 0 {
 			t.Errorf("later %t: events %d to %d are there after the retention", later, i.First, i.Last)
 		}
+	}
+}
+
+// Events that retention has dropped before they were handled are not in the lag, and it says
+// how many they are.
+func TestTheLagTellsOfEventsThatAreGone(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 2, RetainBytes: 100_000})
+	lag := func(n int) GroupPartition {
+		t.Helper()
+		i, err := run(r, func() (GroupInfo, error) { return r.h.Group(t.Context(), "g") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i.Partitions[n]
+	}
+	want := func(what string, p GroupPartition, gone, events int64) {
+		t.Helper()
+		if p.Gone != gone || p.LagEvents != events {
+			t.Errorf("%s: %d events are gone and %d are behind, want %d and %d", what, p.Gone, p.LagEvents, gone, events)
+		}
+	}
+	a := r.join("a", "1")
+	r.pass(window)
+	r.append(0, 20, 1000)
+	if err := r.checkpoint(0, 1, 9); err != nil {
+		t.Fatal(err)
+	}
+	want("nothing has expired", lag(0), 0, 10)
+	for range 50 {
+		r.append(0, 10, 10_000)
+	}
+	first := int64(r.info(0).First)
+	if first < 20 {
+		t.Fatalf("first event %d: nothing has expired", first)
+	}
+	want("behind the retention", lag(0), first-10, 520-first)
+	want("without a checkpoint", lag(1), 0, 0)
+	a.Report(Report{Handled: []group.Progress{{Partition: 0, Epoch: 1, Handled: stream.SeqNo(first) + 4, Skipped: uint64(first - 10)}}})
+	r.settle()
+	want("the owner has passed the gap", lag(0), 0, 515-first)
+	if p := lag(0); p.Skipped != uint64(first-10) {
+		t.Errorf("%d events were skipped, want %d", p.Skipped, first-10)
 	}
 }

@@ -74,6 +74,10 @@ var groupMetrics = []groupMetric{
 	{groupDesc("lag_events", "Events that the group has not handled."), func(p *broker.GroupPartition) (float64, bool) { return float64(p.LagEvents), true }},
 	{groupDesc("lag_bytes", "About how many bytes these events have."), func(p *broker.GroupPartition) (float64, bool) { return float64(p.LagBytes), true }},
 	{groupDesc("lag_seconds", "Age of the oldest of these events."), func(p *broker.GroupPartition) (float64, bool) { return p.LagSeconds, true }},
+	{groupDesc("gone_events", "Events that the group has not handled and that are not there any more, such as those older than the retention."),
+		func(p *broker.GroupPartition) (float64, bool) { return float64(p.GoneEvents), true }},
+	{groupDesc("skipped_events", "Events that were gone when the owners came to them. It falls when the group has no members any more."),
+		func(p *broker.GroupPartition) (float64, bool) { return float64(p.SkippedEvents), true }},
 	{groupDesc("stuck", "1 if the owner has events to handle and has handled none for half a minute."),
 		func(p *broker.GroupPartition) (float64, bool) { return oneIf(p.Stuck), true }},
 	{groupDesc("checkpoint_age_seconds", "Time since the last checkpoint."), func(p *broker.GroupPartition) (float64, bool) {

@@ -44,6 +44,7 @@ const (
 	GroupHandled = "handled" // longs: numbers of events
 	GroupBusy    = "busy"    // longs: nanoseconds
 	GroupBytes   = "bytes"   // longs
+	GroupSkipped = "skipped" // longs: events that were gone when their turn came
 
 	GroupNumbers  = "sequence-numbers" // longs
 	GroupTimes    = "times"            // timestamps

@@ -64,6 +64,8 @@ type groupPartition struct {
 	LagEvents     int64     `json:"lagEvents"`
 	LagBytes      int64     `json:"lagBytes"`
 	LagSeconds    float64   `json:"lagSeconds"`
+	GoneEvents    int64     `json:"goneEvents"`
+	SkippedEvents uint64    `json:"skippedEvents"`
 	Stuck         bool      `json:"stuck"`
 	PausedUntil   time.Time `json:"pausedUntil"`
 }
@@ -166,14 +168,14 @@ func (k *groupCommand) lagCommand() *cobra.Command {
 			if err := json.Unmarshal(raw.State.Partitions, &state.Partitions); err != nil {
 				return err
 			}
-			t := cli.NewTable("#PARTITION", "STATE", "OWNER", "#EVENTS BEHIND", "#SIZE BEHIND", "#TIME BEHIND", "#CHECKPOINT", "#CHECKPOINT AGE")
+			t := cli.NewTable("#PARTITION", "STATE", "OWNER", "#EVENTS BEHIND", "#SIZE BEHIND", "#TIME BEHIND", "#EVENTS GONE", "#SKIPPED", "#CHECKPOINT", "#CHECKPOINT AGE")
 			for _, p := range state.Partitions {
 				age := "-"
 				if p.CheckpointAge != nil {
 					age = secondsText(*p.CheckpointAge)
 				}
 				t.Add(p.ID, p.stateText(), state.owner(p.Owner), p.LagEvents, cli.BytesText(p.LagBytes), secondsText(p.LagSeconds),
-					numberText(p.Checkpoint), age)
+					p.GoneEvents, p.SkippedEvents, numberText(p.Checkpoint), age)
 			}
 			t.Print(k.Out)
 			return nil
