@@ -238,7 +238,10 @@ func (s *Groups) Report(now time.Time, name, id string, progress []Progress) err
 			continue
 		}
 		l := m.group.handling(p)
-		l.skipped += x.Skipped
+		l.skipped += x.Skipped // also before a rewind of which the owner has not heard
+		if x.Epoch != 0 && x.Epoch != p.epoch {
+			continue // it is about a grant before this one, which had other events to handle
+		}
 		if x.Handled >= 0 && x.Handled != l.handled {
 			l.handled, l.moved = x.Handled, momentOf(now)
 		}

@@ -266,3 +266,29 @@ func TestVersionsRiseOverARestart(t *testing.T) {
 		t.Errorf("version %d after %d", now, before)
 	}
 }
+
+// A report that was on its way when the partition was rewound is about what is handled again
+// now: it does not hide the lag. What it says about events that are gone counts.
+func TestAReportFromBeforeARewind(t *testing.T) {
+	r := newRig(t, 2)
+	r.join("a")
+	r.pass(joinWindow)
+	report := func(epoch int64, handled stream.SeqNo, skipped uint64) {
+		r.must(r.Report(r.now, grp, "a", []Progress{{Partition: 0, Epoch: epoch, Handled: handled, Skipped: skipped}}))
+	}
+	report(1, 99, 0)
+	r.must(r.Rewind(r.now, grp, 0, 9, &r.out))
+	report(1, 120, 5)
+	p := r.Info(r.now, grp).Partitions[0]
+	if p.Handled != None || p.Checkpoint.SeqNo != 9 || p.Skipped != 5 {
+		t.Errorf("after a report with the epoch before: handled %d, checkpoint %d, skipped %d", p.Handled, p.Checkpoint.SeqNo, p.Skipped)
+	}
+	report(2, 30, 0)
+	if p := r.Info(r.now, grp).Partitions[0]; p.Handled != 30 || p.Skipped != 5 {
+		t.Errorf("after a report of the rewound one: handled %d, skipped %d", p.Handled, p.Skipped)
+	}
+	report(0, 31, 0) // of a client that tells no epochs
+	if p := r.Info(r.now, grp).Partitions[0]; p.Handled != 31 {
+		t.Errorf("after a report without an epoch: handled %d", p.Handled)
+	}
+}
