@@ -21,7 +21,7 @@ func (p *pump) tryDue() (mark, bool) {
 	}
 	p.mu.Lock()
 	m := mark{p.grant, p.progress.upTo}
-	due := m.seqNo > p.progress.savedTo && !p.isLost
+	due := m.seqNo > p.progress.savedTo && !p.state.lost
 	p.mu.Unlock()
 	if !due {
 		<-p.saving
@@ -50,7 +50,7 @@ func (p *pump) save(ctx context.Context, n client.SeqNo) error {
 		return context.Cause(ctx)
 	}
 	p.mu.Lock()
-	needed, lost := n > p.progress.savedTo, p.isLost || p.isOver || p.run.life.Err() != nil
+	needed, lost := n > p.progress.savedTo, p.state.lost || p.state.over || p.run.life.Err() != nil
 	p.mu.Unlock()
 	var err error
 	switch {
@@ -143,26 +143,50 @@ func (p *pump) awaitDone() {
 // until they succeed, since nobody works on the partition meanwhile.
 func (p *pump) handOver() {
 	p.mu.Lock()
-	n, coolDown, drained := p.progress.upTo, p.coolDown, p.draining && !p.isLost
-	stolen := p.isLost && p.giveBack
+	n, coolDown, how := p.progress.upTo, p.state.coolDown, p.state.handOver()
 	p.mu.Unlock()
-	if !stolen && !drained {
+	switch how {
+	case handOverNothing:
+		return
+	case handOverElsewhere:
+		<-p.released
 		return
 	}
-	ctx, cancel := context.WithCancel(p.run.life)
+	ctx, cancel := p.untilDeposed()
 	defer cancel()
-	go func() { // ends with handOver
+	if how == handOverBack {
+		p.handBack(ctx, n)
+	} else {
+		p.release(ctx, n, coolDown)
+	}
+}
+
+// untilDeposed returns a context that ends when the fleet has ended the grant.
+func (p *pump) untilDeposed() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(p.run.life)
+	go func() { // ends with the caller
 		select {
 		case <-p.deposed:
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	if stolen {
-		p.handBack(ctx, n)
-	} else {
-		p.release(ctx, n, coolDown)
-	}
+	return ctx, cancel
+}
+
+// leaveBehind saves and releases the partition of a handler that goes on after its time-out,
+// so that another instance handles its events. This one does not get it back for the cool-down.
+func (p *pump) leaveBehind() {
+	defer close(p.released)
+	ctx, cancel := p.untilDeposed()
+	defer cancel()
+	p.mu.Lock()
+	p.stopFetch()
+	n, coolDown := p.progress.upTo, max(p.state.coolDown, p.run.settings.coolDown)
+	p.mu.Unlock()
+	<-p.fetched // the reader is closed before another is told to open one
+	p.release(ctx, n, coolDown)
+	p.lose()
 }
 
 func (p *pump) release(ctx context.Context, n client.SeqNo, coolDown time.Duration) {

@@ -49,7 +49,9 @@
 //
 // A handler that goes on after its context has ended holds its partition in this
 // instance: no second handler starts beside it. OnError gets [ErrHandlerStuck], and the
-// partition goes to another instance. Run waits for it for Grace and five seconds more.
+// partition goes to another instance. Run waits for it for Grace and five seconds more. With a
+// Timeout the context of a call ends by itself; without one, a handler that never returns keeps
+// its partition until that is released by an operator.
 //
 // # Assumptions
 //

@@ -17,6 +17,9 @@ var (
 	// ErrStopping is the cause of the end of a handler's context when the processor stops
 	// and its grace is over.
 	ErrStopping = errors.New("processor: stopping")
+	// ErrTimeout is the cause of the end of a handler's context when a call of it has taken
+	// longer than Timeout, and in errors that OnError gets about it.
+	ErrTimeout = errors.New("processor: handler timed out")
 	// ErrHandlerStuck means that a handler ignored the end of its context.
 	ErrHandlerStuck = errors.New("processor: handler did not return")
 	// ErrHandler is in errors that OnError gets about a handler that failed or panicked.

@@ -76,6 +76,12 @@ func (h *fakeHub) size(part int) int {
 	return len(h.parts[part])
 }
 
+func (h *fakeHub) first(part int) client.SeqNo {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.firsts[part]
+}
+
 func (h *fakeHub) letters() []*client.Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -72,8 +73,8 @@ func (p *pump) attempts(events []*client.Received) (err error, ended bool) {
 			}
 			return nil, !p.completed(events)
 		}
-		if p.ctx.Err() != nil {
-			return err, true
+		if p.ctx.Err() != nil || p.isStuck() {
+			return err, true // it has come too late
 		}
 		p.run.totals.failed.Add(1)
 		p.run.tell(fmt.Errorf("%w: partition %s, events %d to %d, attempt %d: %w", ErrHandler, p.grant.partition,
@@ -110,6 +111,7 @@ func (p *pump) call(events []*client.Received) (err error) {
 	if len(events) == 0 {
 		return nil
 	}
+	ctx, ended := p.beginCall()
 	began := time.Now()
 	defer func() {
 		p.busy.Add(int64(time.Since(began)))
@@ -117,8 +119,43 @@ func (p *pump) call(events []*client.Received) (err error) {
 			p.run.totals.panics.Add(1)
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 		}
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrTimeout) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+		ended()
 	}()
-	return p.run.processor.Handle(p.ctx, p.partition, events)
+	return p.run.processor.Handle(ctx, p.partition, events)
+}
+
+// beginCall returns the context of one call of the handler, and what to do when it returns.
+func (p *pump) beginCall() (context.Context, func()) {
+	p.mu.Lock()
+	n := p.state.call()
+	p.mu.Unlock()
+	returned := func() {
+		p.mu.Lock()
+		p.state.calling = false
+		p.mu.Unlock()
+	}
+	limit := p.run.settings.timeout
+	if limit == 0 {
+		return p.ctx, returned
+	}
+	ctx, cancel := context.WithTimeoutCause(p.ctx, limit, fmt.Errorf("%w: %v", ErrTimeout, limit))
+	late := time.AfterFunc(limit+lastCall, func() {
+		p.mu.Lock()
+		stuck := p.state.timedOut(n)
+		p.mu.Unlock()
+		if stuck {
+			p.post(p.run.stuck)
+			p.leaveBehind() // work waits for it
+		}
+	})
+	return ctx, func() {
+		returned()
+		late.Stop()
+		cancel()
+	}
 }
 
 // remaining returns the events that are not done. With Async some of a batch that failed

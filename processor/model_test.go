@@ -19,9 +19,10 @@ import (
 
 var seeds = flag.Uint64("seeds", 200, "how many random schedules the models run, half of them in each mode")
 
-// model is a fleet whose instances join, leave, crash and are suspended. It watches that
-// each partition has one handler at a time, that checkpoints cover only what was handled,
-// and that events are handled twice only where a host was disturbed.
+// model is a fleet whose instances join, leave, crash and are suspended, whose handlers hang at
+// times, and whose events expire. It watches that each partition has one handler at a time but
+// for one that has timed out, that checkpoints cover only what was handled or is gone, that
+// gaps are told, and that events are handled twice only where a host was disturbed.
 type model struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -35,6 +36,10 @@ type model struct {
 	active    []*instance                  // who handles each partition now; guarded by mu
 	by        []map[client.SeqNo]*instance // who handled each event last; guarded by mu
 	marks     []client.SeqNo               // the checkpoint of each partition; guarded by mu
+	hung      []*instance                  // whose handler of each partition hangs; guarded by mu
+	told      []map[client.SeqNo]bool      // events of gaps that OnError heard of; guarded by mu
+	unasked   []client.SeqNo               // events before it were gone when there was no checkpoint; guarded by mu
+	calm      bool                         // handlers do not begin to hang; guarded by mu
 	twice     int                          // guarded by mu
 	planned   int                          // duplicates that no disturbance explains; guarded by mu
 	faults    []string                     // guarded by mu
@@ -69,7 +74,8 @@ func (m *model) grow(parts int) {
 	for len(m.by) < parts {
 		m.by = append(m.by, map[client.SeqNo]*instance{})
 		m.marks = append(m.marks, none)
-		m.active = append(m.active, nil)
+		m.active, m.hung = append(m.active, nil), append(m.hung, nil)
+		m.told, m.unasked = append(m.told, map[client.SeqNo]bool{}), append(m.unasked, 0)
 	}
 }
 
@@ -85,7 +91,7 @@ func (m *model) saved(part int, n client.SeqNo) {
 		m.faultf("checkpoint of partition %d goes back from %d to %d", part, m.marks[part], n)
 	}
 	for e := m.marks[part] + 1; e <= n; e++ {
-		if m.by[part][e] == nil && !m.isDead(part, e) {
+		if m.by[part][e] == nil && !m.isDead(part, e) && e >= m.hub.first(part) {
 			m.faultf("checkpoint %d of partition %d, but event %d was not handled", n, part, e)
 			break
 		}
@@ -97,7 +103,7 @@ func (m *model) start() {
 	m.names++
 	i := &instance{name: fmt.Sprint("instance", m.names), host: m.hub.host(), ended: make(chan error, 1)}
 	i.Processor = &Processor{
-		Hub: "hub", Group: fakeGroup, ID: i.name, link: i.host, Log: slog.New(slog.DiscardHandler), OnError: func(error) {},
+		Hub: "hub", Group: fakeGroup, ID: i.name, link: i.host, Log: slog.New(slog.DiscardHandler), OnError: m.hear, Timeout: handlerTimeout,
 		Batch: 1 + m.rng.IntN(10), Attempts: 2, DeadLetter: "dead",
 		Checkpoint: []CheckpointPolicy{EveryBatch(), EveryEvent(), EveryN(7), Every(300 * time.Millisecond)}[m.rng.IntN(4)],
 	}
@@ -120,16 +126,81 @@ func (m *model) start() {
 	m.mu.Unlock()
 }
 
+const (
+	handlerTimeout = 5 * time.Second
+	longestHang    = 40 * time.Second
+)
+
+// hear takes note of gaps.
+func (m *model) hear(err error) {
+	g, ok := errors.AsType[*GapError](err)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for n := g.After + 1; n < g.Next; n++ {
+		m.told[number(g.Partition)][n] = true
+	}
+}
+
+// expire drops some of the oldest events of a partition.
+func (m *model) expire(part int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first := m.hub.first(part) + client.SeqNo(m.rng.IntN(60))
+	m.hub.expire(part, first)
+	if m.marks[part] == none {
+		m.unasked[part] = m.hub.first(part)
+	}
+}
+
+// checkGaps checks that of events that were not handled somebody was told, if others behind
+// them were handled.
+func (m *model) checkGaps() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for part := range m.by {
+		last := none
+		for n := range m.by[part] {
+			last = max(last, n)
+		}
+		for n := m.unasked[part]; n < last; n++ {
+			if m.by[part][n] == nil && !m.isDead(part, n) && !m.told[part][n] {
+				m.faultf("event %d of partition %d is gone, was not handled, and nobody was told", n, part)
+				break
+			}
+		}
+	}
+}
+
+// hang is a handler that does not heed its context for a while.
+func (m *model) hang(i *instance, part int, d time.Duration) {
+	m.mu.Lock()
+	m.hung[part] = i
+	m.mu.Unlock()
+	elapse(d)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.hung[part] == i {
+		m.hung[part] = nil
+	}
+}
+
 func (m *model) handle(ctx context.Context, i *instance, rng *rand.Rand, p *Partition, events []*client.Received) error {
 	part := number(p.ID())
 	m.mu.Lock()
 	other := m.active[part]
-	if other != nil && !other.disturbed && m.store == nil {
+	if other != nil && !other.disturbed && m.hung[part] != other && m.store == nil {
 		m.faultf("%s and %s handle partition %d at the same time", other.name, i.name, part)
 	}
 	m.active[part] = i
 	fails := rng.IntN(20) == 0
 	wait := time.Duration(rng.IntN(60)) * time.Millisecond
+	hangs := time.Duration(rng.Int64N(int64(longestHang)))
+	if m.calm || rng.IntN(100) > 0 {
+		hangs = 0
+	}
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
@@ -138,6 +209,12 @@ func (m *model) handle(ctx context.Context, i *instance, rng *rand.Rand, p *Part
 			m.active[part] = nil
 		}
 	}()
+	if hangs > 0 {
+		m.hang(i, part, hangs)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	select {
 	case <-time.After(wait):
 	case <-ctx.Done():
@@ -208,7 +285,7 @@ func (m *model) crash(i *instance) {
 // step does one random thing.
 func (m *model) step() {
 	i := m.pick()
-	switch n := m.rng.IntN(10); {
+	switch n := m.rng.IntN(11); {
 	case n < 3 || i == nil:
 		if m.names < 12 {
 			m.start()
@@ -234,6 +311,8 @@ func (m *model) step() {
 		if m.hub.coord != nil {
 			m.hub.coord.grow()
 		}
+	case n == 9:
+		m.expire(m.rng.IntN(len(m.hub.parts)))
 	case n == 8 && m.store == nil:
 		m.hub.coord.do(func(now time.Time) {
 			_ = m.hub.coord.groups.MoveAway(now, fakeGroup, m.rng.IntN(len(m.hub.parts)), time.Second, &m.hub.coord.out)
@@ -251,6 +330,9 @@ func (m *model) run() {
 		elapse(time.Duration(m.rng.IntN(3000)) * time.Millisecond)
 	}
 	m.start() // so that there is one
+	m.mu.Lock()
+	m.calm = true
+	m.mu.Unlock()
 	if m.store != nil {
 		m.store.fail(0)
 	}
@@ -264,14 +346,16 @@ func (m *model) run() {
 	for _, i := range m.all {
 		i.cancel()
 	}
+	elapse(longestHang) // none is left
 	for _, i := range m.all {
-		if err := <-i.ended; err != nil && !errors.Is(err, client.ErrClosed) {
+		if err := <-i.ended; err != nil && !errors.Is(err, client.ErrClosed) && !errors.Is(err, ErrHandlerStuck) {
 			m.t.Errorf("%s: %v", i.name, err)
 		}
 	}
 	if m.hub.coord != nil {
 		m.hub.coord.stop()
 	}
+	m.checkGaps()
 }
 
 // complete reports whether every event was handled.
@@ -279,7 +363,7 @@ func (m *model) complete() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for part := range m.by {
-		for n := range m.hub.size(part) {
+		for n := int(m.hub.first(part)); n < m.hub.size(part); n++ {
 			if m.by[part][client.SeqNo(n)] == nil && !m.isDead(part, client.SeqNo(n)) {
 				return false
 			}

@@ -71,6 +71,12 @@ type Processor struct {
 	// those older than the retention; default [GoOn].
 	AtGap GapPolicy
 
+	// Timeout is how long one call of Handle may take; default: as long as it likes. Then its
+	// context ends, with ErrTimeout as the cause, and if it returns an error it has failed. If it
+	// goes on for five seconds more, the partition is released and goes to another instance;
+	// this one does not get it back for CoolDown, nor before that call has returned.
+	Timeout time.Duration
+
 	// Attempts is how often Handle is called for events that it fails for; default 3.
 	// After that each event of the batch is tried by itself.
 	Attempts int

@@ -29,6 +29,10 @@ type pump struct {
 	freed   chan struct{} // capacity 1: fetch should look again
 	saving  chan struct{} // capacity 1: full while a checkpoint is written
 
+	stopFetch context.CancelFunc
+	fetched   chan struct{} // closed when fetch has ended
+	released  chan struct{} // closed when leaveBehind has ended
+
 	end       *client.SeqNo // where a pump with Latest begins; owned by fetch
 	isDeposed bool          // owned by loop
 
@@ -39,14 +43,7 @@ type pump struct {
 	backlog  backlog
 	current  time.Time // when the first event in hand was enqueued; zero: none is
 	progress progress
-	isLost   bool
-	giveBack bool // release it although it is lost
-	draining bool
-	coolDown time.Duration // of the release
-	by       time.Time     // when draining ends
-	returned bool          // no handler runs any more
-	isOver   bool
-	stuck    bool
+	state    lifecycle
 	resting  bool
 	standing bool   // at a gap
 	skipped  uint64 // events of gaps since the last report
@@ -62,7 +59,7 @@ const maxGap = 100_000
 func newPump(r *run, g grant) *pump {
 	p := &pump{
 		run: r, grant: g, lost: make(chan struct{}), deposed: make(chan struct{}), drains: make(chan struct{}),
-		news: make(chan struct{}, 1), freed: make(chan struct{}, 1), saving: make(chan struct{}, 1),
+		news: make(chan struct{}, 1), freed: make(chan struct{}, 1), saving: make(chan struct{}, 1), fetched: make(chan struct{}), released: make(chan struct{}),
 		progress: newProgress(g.after),
 	}
 	if g.rewound != nil {
@@ -85,8 +82,7 @@ func (p *pump) depose() {
 // lose ends the pump: the partition is another's. The handler's context ends.
 func (p *pump) lose() {
 	p.mu.Lock()
-	first := !p.isLost && !p.isOver
-	p.isLost = p.isLost || first
+	first := p.state.lose()
 	p.mu.Unlock()
 	if !first {
 		return
@@ -102,8 +98,7 @@ func (p *pump) interrupt(cause error) {
 	p.cancel(fmt.Errorf("%w: partition %s", cause, p.grant.partition))
 	p.after(lastCall, func() {
 		p.mu.Lock()
-		p.stuck = !p.returned
-		stuck := p.stuck
+		stuck := p.state.endOfContext()
 		p.mu.Unlock()
 		if stuck {
 			p.post(p.run.stuck)
@@ -123,7 +118,7 @@ func (p *pump) post(to chan<- *pump) {
 func (p *pump) after(d time.Duration, f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.isOver {
+	if !p.state.over {
 		p.timers = append(p.timers, time.AfterFunc(d, f))
 	}
 }
@@ -133,13 +128,11 @@ func (p *pump) after(d time.Duration, f func()) {
 // to save and release.
 func (p *pump) drain(by time.Time, coolDown time.Duration, cause error) {
 	p.mu.Lock()
-	if p.draining && !by.Before(p.by) || p.isOver {
-		p.mu.Unlock()
+	first, changed := p.state.drain(by, coolDown)
+	p.mu.Unlock()
+	if !changed {
 		return
 	}
-	first := !p.draining
-	p.draining, p.by, p.coolDown = true, by, max(p.coolDown, coolDown)
-	p.mu.Unlock()
 	if first {
 		close(p.drains)
 	}
@@ -159,13 +152,13 @@ func (p *pump) giveUp(coolDown time.Duration) {
 func (p *pump) isStuck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stuck
+	return p.state.stuck
 }
 
 func (p *pump) hasReturned() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.returned
+	return p.state.returned
 }
 
 // wake has work look again.
@@ -181,8 +174,13 @@ func signal(c chan<- struct{}) {
 // work handles events until the pump ends.
 func (p *pump) work() {
 	reading, stop := context.WithCancel(p.run.life)
-	var fetching sync.WaitGroup
-	fetching.Go(func() { p.fetch(reading) })
+	p.mu.Lock()
+	p.stopFetch = stop
+	p.mu.Unlock()
+	go func() { // ends with work, which waits for it
+		defer close(p.fetched)
+		p.fetch(reading)
+	}()
 	for {
 		events := p.take()
 		if len(events) == 0 {
@@ -195,12 +193,12 @@ func (p *pump) work() {
 	stop()
 	p.awaitDone()
 	p.mu.Lock()
-	p.returned = true
+	p.state.returned = true
 	p.mu.Unlock()
-	fetching.Wait() // the reader is closed before another is told to open one
+	<-p.fetched // the reader is closed before another is told to open one
 	p.handOver()
 	p.mu.Lock()
-	p.isOver = true
+	p.state.over = true
 	for _, t := range p.timers {
 		t.Stop()
 	}
@@ -211,7 +209,7 @@ func (p *pump) work() {
 
 // take waits for events that can be handled. It returns none when the pump ends.
 func (p *pump) take() []*client.Received {
-	for {
+	for !p.ending() {
 		if p.run.processor.Async && !p.saveIfDue() {
 			return nil
 		}
@@ -231,16 +229,14 @@ func (p *pump) take() []*client.Received {
 		case <-p.ctx.Done():
 			return nil
 		}
-		if p.ending() {
-			return nil
-		}
 	}
+	return nil
 }
 
 func (p *pump) ending() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.draining || p.isLost || p.ctx.Err() != nil
+	return p.state.ending() || p.ctx.Err() != nil
 }
 
 // missing is a gap before the next event.
@@ -253,7 +249,7 @@ func (p *pump) tryTake() ([]*client.Received, *missing) {
 	defer p.mu.Unlock()
 	s := &p.run.settings
 	first, ok := p.backlog.first()
-	if p.draining || p.isLost || !ok || p.run.processor.Async && (p.progress.left >= s.prefetch || len(p.progress.open) >= maxGap) {
+	if p.state.ending() || !ok || p.run.processor.Async && (p.progress.left >= s.prefetch || len(p.progress.open) >= maxGap) {
 		return nil, nil
 	}
 	if after, is := p.progress.gap(first.SeqNo); is {
@@ -302,7 +298,7 @@ func (p *pump) fetch(ctx context.Context) {
 		if isStolen(err) {
 			release := p.run.fleet.stolen(p.grant)
 			p.mu.Lock()
-			p.giveBack = release
+			p.state.giveBack = release
 			p.mu.Unlock()
 			p.lose()
 			break
@@ -425,9 +421,9 @@ func (p *pump) status() PartitionStatus {
 	defer p.mu.Unlock()
 	s.Handled, s.Checkpoint, s.Waiting = p.progress.upTo, p.progress.savedTo, p.backlog.events
 	switch {
-	case p.stuck:
+	case p.state.stuck:
 		s.State = "stuck"
-	case p.draining || p.isLost:
+	case p.state.ending():
 		s.State = "moving"
 	case paused:
 		s.State = "paused"

@@ -39,6 +39,7 @@ type settings struct {
 	retry     func(int) time.Duration
 	coolDown  time.Duration
 	grace     time.Duration
+	timeout   time.Duration
 	interval  time.Duration
 	expiry    time.Duration
 	policy    CheckpointPolicy
@@ -50,7 +51,7 @@ func (p *Processor) checked() (settings, error) {
 	s := settings{
 		id: cmp.Or(p.ID, rand.Text()), name: p.Name, hub: p.Hub, group: cmp.Or(p.Group, defaultGroup),
 		keep: p.Keep, batch: p.Batch, attempts: cmp.Or(p.Attempts, defaultAttempts), retry: p.Retry,
-		coolDown: cmp.Or(p.CoolDown, defaultCoolDown), grace: cmp.Or(p.Grace, defaultGrace),
+		coolDown: cmp.Or(p.CoolDown, defaultCoolDown), grace: cmp.Or(p.Grace, defaultGrace), timeout: p.Timeout,
 		interval: cmp.Or(p.Interval, defaultInterval), policy: p.Checkpoint,
 		log: cmp.Or(p.Log, slog.Default()),
 	}
@@ -109,7 +110,7 @@ func (p *Processor) faults(s settings) error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"Keep", p.Keep}, {"Interval", p.Interval}, {"Expiry", p.Expiry}, {"CoolDown", p.CoolDown}, {"Grace", p.Grace}} {
+	}{{"Keep", p.Keep}, {"Interval", p.Interval}, {"Expiry", p.Expiry}, {"Timeout", p.Timeout}, {"CoolDown", p.CoolDown}, {"Grace", p.Grace}} {
 		fault(d.value < 0, "%s is %v, want at least 0", d.name, d.value)
 	}
 	fault(p.Store == nil && (p.Interval != 0 || p.Expiry != 0 || p.Strategy != Balanced), "Strategy, Interval and Expiry need a Store")
