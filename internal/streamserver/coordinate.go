@@ -91,12 +91,19 @@ func (h *Hub) rewind(grp string, partitions []int, to []stream.SeqNo) func(*engi
 	})
 }
 
-// finders is a group of readers that is no consumer group.
+// finders is a group of readers that is no consumer group. They take turns, so that a
+// partition never has too many of them.
 const finders = "\x00find"
 
 // find returns the number of the event that a reader from there would get first; that of
 // the next event if there is none yet.
 func (h *Hub) find(ctx context.Context, partition int, from stream.Start) (stream.SeqNo, error) {
+	select {
+	case h.finding <- struct{}{}:
+		defer func() { <-h.finding }()
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
 	r, err := h.OpenReader(ctx, ReaderOptions{Partition: partition, Group: finders, From: from})
 	if err != nil {
 		return 0, err

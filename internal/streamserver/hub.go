@@ -91,9 +91,10 @@ type Hub struct {
 	touched    []*partition // appended to in the open group
 	ends       engine.Held[end]
 	answers    engine.Held[*Reader]
-	groups     *coordinator // nil while nobody has needed it
-	pace       pace         // of the records of groups
-	anyAway    atomic.Bool  // there were members whose right may end while they are away
+	groups     *coordinator  // nil while nobody has needed it
+	pace       pace          // of the records of groups
+	finding    chan struct{} // full while as many positions are looked for as may be at once
+	anyAway    atomic.Bool   // there were members whose right may end while they are away
 
 	lost []Loss // set by Open
 	// lostBelow is how many partitions there may have been before a repair; zero if it has
@@ -115,7 +116,7 @@ func Open(ctx context.Context, j journal.Journal, shard journal.Shard, set Setti
 	if opts.Stored == nil {
 		opts.Stored = budget.NoLimit()
 	}
-	h := &Hub{set: set, stored: opts.Stored, damages: damages{report: opts.OnDamage}}
+	h := &Hub{set: set, stored: opts.Stored, finding: make(chan struct{}, maxReaders), damages: damages{report: opts.OnDamage}}
 	_, err := engine.Open(ctx, j, []journal.Shard{shard}, opts.engine(), func(e *engine.Engine, tx *engine.Tx) engine.Host {
 		h.Engine, h.tx = e, tx
 		return (*host)(h)

@@ -583,3 +583,32 @@ func TestMembersThatAreAwayAreReviewed(t *testing.T) {
 		t.Errorf("%d members are looked at, and there are none", n)
 	}
 }
+
+// However many rewinds of a partition come at once, they take turns.
+func TestManyRewindsAtOnce(t *testing.T) {
+	r := newRig(t, Settings{Partitions: 1})
+	r.join("a", "1")
+	r.pass(window)
+	r.append(0, 100, 100)
+	const rewinds = 1000
+	done := make(chan error, rewinds)
+	_, err := run(r, func() (int, error) {
+		for n := range rewinds {
+			go func() {
+				_, err := r.h.Rewind(t.Context(), "g", []int{0}, stream.FromSeq(stream.SeqNo(n%100)))
+				done <- err
+			}()
+		}
+		var errs []error
+		for range rewinds {
+			errs = append(errs, <-done)
+		}
+		return 0, errors.Join(errs...)
+	})
+	if err != nil {
+		t.Errorf("%d rewinds at once: %v", rewinds, err)
+	}
+	if epoch := r.h.groups.m.Epoch("g", 0); epoch != 1+rewinds {
+		t.Errorf("epoch %d after a grant and %d rewinds", epoch, rewinds)
+	}
+}
