@@ -379,3 +379,35 @@ func TestGroupsAtAnotherBroker(t *testing.T) {
 		wantError(t, word, err, errors.ErrUnsupported)
 	}
 }
+
+// An old run whose connection was lost when its successor joined has not heard of it. When it
+// is back, also after a restart of the broker, it does not take the place of the younger one.
+func TestAnOldRunThatComesBackIsRefused(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart ", restarts), func(t *testing.T) {
+			b := triagetest.Start(t, processed)
+			c, w := wired(t, b)
+			old := join(t, c, client.MemberOptions{ID: "m", Run: "1"})
+			until(t, old, "all", has(4))
+			w.refuse()
+			w.cut()
+			next := join(t, b.Client(), client.MemberOptions{ID: "m", Run: "2"})
+			mine := until(t, next, "all", has(4))
+			if restarts {
+				b.Crash()
+				mine = until(t, next, "all", has(4))
+			}
+			w.admit()
+			for {
+				if _, err := old.Next(deadline(t)); err != nil {
+					wantError(t, "the old run", err, client.ErrTaken)
+					break
+				}
+			}
+			must(t, next.Report(deadline(t), nil))
+			publish(t, b.Client(), "clicks/Partitions/0", eventBodies("a")...)
+			group := b.Client().Group("clicks", "dashboard")
+			must(t, checkpoint(t, group, client.Checkpoint{Partition: "0", Epoch: epochs(mine)["0"], SeqNo: 0})[0])
+		})
+	}
+}

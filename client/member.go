@@ -66,6 +66,7 @@ type Member struct {
 	group   *Group
 	options MemberOptions
 	link    *lazyValue[*link]
+	joined  atomic.Bool // it was a member
 	taken   atomic.Bool // another run has the ID
 	leaving atomic.Bool
 	closed  atomic.Bool
@@ -116,6 +117,9 @@ func (m *Member) open(ctx context.Context) (*link, error) {
 		}
 		settled := amqp.SenderSettleModeSettled
 		properties := map[string]any{names.Member: m.options.ID, names.MemberRun: m.options.Run}
+		if m.joined.Load() {
+			properties[names.MemberBack] = true
+		}
 		if m.options.Name != "" {
 			properties[names.MemberName] = m.options.Name
 		}
@@ -129,13 +133,20 @@ func (m *Member) open(ctx context.Context) (*link, error) {
 			_ = l.close(ctx) // the reason below is the one that counts
 			return nil, fmt.Errorf("%w: this broker has no members of consumer groups", errors.ErrUnsupported)
 		}
+		switch {
+		case err == nil:
+			m.joined.Store(true)
+		case hasCondition(err, names.Stolen): // it was replaced while it was away
+			m.taken.Store(true)
+			err = fmt.Errorf("%w: %w", ErrTaken, err)
+		}
 		return l, err
 	})
 }
 
 // Next waits for the newest assignment and returns it; older ones are left out. After an
 // outage it joins again with the same run. Then it may return the same assignment again.
-// If another run has the ID it returns [ErrTaken]. After Leave it returns ErrClosed when
+// If another run has joined with the ID since it returns [ErrTaken]: the younger one wins. After Leave it returns ErrClosed when
 // the member has no partitions any more.
 func (m *Member) Next(ctx context.Context) (Assignment, error) {
 	var a Assignment

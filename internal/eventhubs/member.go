@@ -113,6 +113,9 @@ func memberOptionsOf(remote *frame.Attach) (o broker.MemberOptions, err error) {
 		}
 		*p.to = strings.Clone(text) // not to keep the attach
 	}
+	if v, ok := wire.Lookup(remote.Properties, names.MemberBack); ok {
+		o.Back, _ = v.Bool()
+	}
 	keep, err := number(remote, names.MemberKeep, 0, longestKeep.Milliseconds())
 	if keep != nil {
 		o.Keep = time.Duration(*keep) * time.Millisecond

@@ -15,6 +15,8 @@ const (
 	claimCost  = 64
 	changeCost = 112
 
+	replacedCost = 576
+
 	// claimName is what the name in a claim takes at least. So a process can claim what
 	// another, or nobody, had claimed before, however little memory is left.
 	claimName = 64

@@ -27,7 +27,8 @@
 // A member is there while it is connected and reports. One whose connection is lost keeps
 // its partitions for a grace time and gets no others; so does everyone after a restart.
 // Then it is forgotten, and its partitions are free. A member that comes back with the same
-// run goes on where it was; with another one its partitions are granted anew.
+// run goes on where it was; with another one its partitions are granted anew. The younger run
+// wins: one that was replaced is refused when it comes back.
 //
 // A member may ask for a longer grace time, Keep, of up to an hour. It ends with the right by
 // which the member had joined: the caller says when, by KeepUntil and Expel. By whose right
@@ -65,6 +66,7 @@
 //
 //	groups.go, types.go, errors.go     groups, members, partitions; what members hear
 //	part.go, cost.go                   a partition for a group; what the state takes in memory
+//	runs.go                            runs whose place another has taken
 //	members.go                         joining, leaving, silence, keep; the timer
 //	balance.go, assign.go, loads.go    who gets what
 //	checkpoint.go, claim.go            positions, pauses, claims

@@ -71,7 +71,8 @@ type group struct {
 
 	claimants    [8]string // that claimed partitions last, so that their names are kept once
 	nextClaimant int
-	told         uint64 // version of the last news for which its partitions were read
+	replaced     *replacedRuns // nil: none was
+	told         uint64        // version of the last news for which its partitions were read
 }
 
 // member is a process of a group.

@@ -49,6 +49,9 @@ func (s *Groups) Check() error {
 		for _, m := range g.members {
 			counted += m.cost()
 		}
+		if g.replaced != nil {
+			counted += replacedCost
+		}
 		for i := range g.changes {
 			counted += g.changes[i].cost()
 		}

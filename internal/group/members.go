@@ -28,12 +28,16 @@ const (
 
 // Join adds a member, or brings one back: the same run keeps its partitions and their
 // epochs. Another run gets the same partitions with higher ones, since the handlers of the
-// one before are gone.
+// one before are gone. A run whose place another has taken does not get it back: ErrTaken.
 func (s *Groups) Join(now time.Time, name string, as Member, out *machine.Effects) error {
 	if !validName(as.ID) || !validName(as.Run) || len(as.Name) > maxName {
 		return ErrName
 	}
 	as.Keep = min(max(as.Keep, 0), maxKeep).Truncate(time.Millisecond)
+	if g := s.find(name); g != nil && g.superseded(&as) {
+		return ErrTaken
+	}
+	as.Back = false
 	m := s.member(name, as.ID)
 	if m == nil {
 		if err := s.fits(s.costOf(name, -1) + as.cost()); err != nil {
@@ -53,6 +57,7 @@ func (s *Groups) Join(now time.Time, name string, as Member, out *machine.Effect
 		m.write(out)
 		s.share(g)
 	case m.Run != as.Run:
+		g.noteReplaced(m.ID, m.Run)
 		g.setMember(as, s.stamp(now), false).connected = true
 		m.write(out)
 		s.restarted(now, m, out)

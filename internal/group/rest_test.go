@@ -292,3 +292,46 @@ func TestAReportFromBeforeARewind(t *testing.T) {
 		t.Errorf("after a report without an epoch: handled %d", p.Handled)
 	}
 }
+
+// The younger run of a member wins, whichever of them comes back first, also when the member
+// was forgotten meanwhile. After a restart a run that says that it comes back is refused, if
+// the other one is still a member.
+func TestTheYoungerRunWins(t *testing.T) {
+	r := newRig(t, 2)
+	join := func(run string, back bool) error {
+		return r.Join(r.now, grp, Member{ID: "m", Run: run, Back: back}, &r.out)
+	}
+	r.must(join("old", false))
+	r.pass(joinWindow)
+	r.Gone(r.now, grp, "m")
+	r.must(join("young", false))
+	r.want(join("old", false), ErrTaken)
+	r.want(join("old", true), ErrTaken)
+	r.pass(joinWindow)
+	r.owns("m: 0@2 1@2")
+	r.Gone(r.now, grp, "m")
+	r.want(join("old", true), ErrTaken)
+	r.pass(time.Second)
+	if r.Groups.Run(grp, "m") != "" {
+		t.Fatal("it was not forgotten")
+	}
+	r.want(join("old", true), ErrTaken)
+	r.must(join("young", true))
+	r.pass(joinWindow)
+
+	after := New()
+	for _, rec := range r.out.Records() {
+		if err := after.Replay(rec, &r.out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Groups = after
+	r.SetPartitions(r.now, 2)
+	r.Tick(r.now, &r.out)
+	r.want(join("old", true), ErrTaken)
+	r.must(join("young", true))
+	r.must(join("next", false))
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+}

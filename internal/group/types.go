@@ -24,6 +24,8 @@ type Member struct {
 	// Key names the one by whose right it joined. It is not stored: "" is that it is not
 	// known, as of every member after a restart until it joins again.
 	Key string
+	// Back says that this run has joined before. It is not stored.
+	Back bool
 	// Keep is how long its partitions wait for it when its connection is lost; the default
 	// is half a second.
 	Keep time.Duration

@@ -13,6 +13,8 @@ import (
 // MemberOptions say who joins a consumer group.
 type MemberOptions struct {
 	Group, ID, Run, Name string
+	// Back says that this run has joined before: it does not take its place from another.
+	Back bool
 	// Key names the one by whose right it joins: one key cannot have all places of a group.
 	// Empty is not known.
 	Key string
@@ -41,7 +43,7 @@ type Member struct {
 type Report struct{ Handled []group.Progress }
 
 // Join adds a member to a group. It has no partitions at first. A member of that id that is
-// connected ends with group.ErrTaken.
+// connected ends with group.ErrTaken; so does this one if a younger run has its place.
 func (h *Hub) Join(ctx context.Context, o MemberOptions) (*Member, error) {
 	m := &Member{hub: h, opts: o}
 	if err := h.do(ctx, m.join); err != nil {
@@ -65,7 +67,7 @@ func (m *Member) join(tx *engine.Tx) error {
 			}
 		}
 		m.hub.holdNews() // what there is to hear so far is for the link before
-		err := g.Join(now, o.Group, group.Member{ID: o.ID, Run: o.Run, Name: o.Name, Key: o.Key, Keep: o.Keep}, &m.hub.eff)
+		err := g.Join(now, o.Group, group.Member{ID: o.ID, Run: o.Run, Name: o.Name, Key: o.Key, Back: o.Back, Keep: o.Keep}, &m.hub.eff)
 		if err != nil {
 			return err
 		}

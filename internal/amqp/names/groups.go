@@ -7,6 +7,7 @@ package names
 const (
 	Member     = "triagemq:member" // its ID
 	MemberRun  = "triagemq:run"    // an ID of the process: a new one after each start
+	MemberBack = "triagemq:back"   // true: the run has joined before
 	MemberName = "triagemq:name"   // for people
 	MemberKeep = "triagemq:keep"   // how long its partitions are kept for it, in milliseconds
 )
