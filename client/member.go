@@ -31,6 +31,7 @@ type MemberOptions struct {
 // Assignment is all the partitions that a member has.
 type Assignment struct {
 	Version    uint64 // rises with each change
+	Joins      uint64 // how often the member had joined when it got this; see [Member.Joins]
 	Partitions int    // how many the hub has
 	Grants     []Grant
 }
@@ -66,8 +67,9 @@ type Member struct {
 	group   *Group
 	options MemberOptions
 	link    *lazyValue[*link]
-	joined  atomic.Bool // it was a member
-	taken   atomic.Bool // another run has the ID
+	joins   atomic.Uint64 // attempts to become a member
+	joined  atomic.Bool   // one has succeeded
+	taken   atomic.Bool   // another run has the ID
 	leaving atomic.Bool
 	closed  atomic.Bool
 }
@@ -126,6 +128,7 @@ func (m *Member) open(ctx context.Context) (*link, error) {
 		if m.options.Keep > 0 {
 			properties[names.MemberKeep] = uint32(min(m.options.Keep.Milliseconds(), 1<<31))
 		}
+		m.joins.Add(1) // before the broker knows: a report that it accepts is of this time, or before
 		l, err := unlessClosed(&m.closed)(conn.openReceiver(ctx, address, &amqp.ReceiverOptions{
 			Credit: memberCredit, RequestedSenderSettleMode: &settled, Properties: properties,
 		}))
@@ -184,8 +187,15 @@ func (m *Member) receive(ctx context.Context, l *link) (Assignment, error) {
 	for newer := l.receiver.Prefetched(); newer != nil; newer = l.receiver.Prefetched() {
 		got = newer
 	}
-	return assignment(got, time.Now())
+	a, err := assignment(got, time.Now())
+	a.Joins = m.joins.Load()
+	return a, err
 }
+
+// Joins returns how often the member has joined, or tried to. It joins again after an outage.
+// What it had by the assignments before may be another's by then: only one whose Joins is this
+// number says what it has, although the broker accepts its reports before that has come.
+func (m *Member) Joins() uint64 { return m.joins.Load() }
 
 // errJoinAgain means that the broker has forgotten a member that was silent.
 var errJoinAgain = errors.New("client: the member was forgotten")

@@ -31,8 +31,9 @@ type reader interface {
 type fleet interface {
 	// next waits for news, and returns all that this instance owns.
 	next(ctx context.Context) (view, error)
-	// report tells that this instance lives, and what it did.
-	report(ctx context.Context, rs []report) error
+	// report tells that this instance lives, and what it did. It returns for which of its times
+	// in the fleet that was accepted.
+	report(ctx context.Context, rs []report) (joins uint64, err error)
 	// checkpoint saves positions. The errors are those of each; ErrLost means that the
 	// partition is another's.
 	checkpoint(ctx context.Context, ms []mark) ([]error, error)
@@ -52,7 +53,8 @@ type fleet interface {
 
 // view is all that an instance owns at a moment.
 type view struct {
-	hub    int // partitions of the hub
+	hub    int    // partitions of the hub
+	joins  uint64 // how often the instance had joined when it heard this
 	grants []grant
 }
 

@@ -104,7 +104,7 @@ func (c *coordinated) next(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := view{hub: a.Partitions}
+	v := view{hub: a.Partitions, joins: a.Joins}
 	for _, g := range a.Grants {
 		v.grants = append(v.grants, grant{
 			partition: g.Partition, epoch: g.Epoch, after: g.Checkpoint, revokeBy: g.RevokeBy,
@@ -137,14 +137,15 @@ func (t *turns) number(v *view) {
 	}
 }
 
-func (c *coordinated) report(ctx context.Context, rs []report) error {
+func (c *coordinated) report(ctx context.Context, rs []report) (uint64, error) {
 	out := make([]client.PartitionReport, len(rs))
 	for i, r := range rs {
 		out[i] = client.PartitionReport{
 			Partition: r.partition, Epoch: r.epoch, Handled: r.handled, Busy: r.busy, Bytes: int64(r.bytes), Skipped: int64(r.skipped),
 		}
 	}
-	return c.member.Report(ctx, out)
+	err := c.member.Report(ctx, out)
+	return c.member.Joins(), err // not before: it may have joined meanwhile
 }
 
 func (c *coordinated) checkpoint(ctx context.Context, ms []mark) ([]error, error) {

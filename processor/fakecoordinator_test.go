@@ -124,12 +124,14 @@ type fakeMember struct {
 	newest *group.Assignment // guarded by mu
 	ended  error             // guarded by mu
 	news   chan struct{}     // capacity 1
+	joins  uint64            // guarded by mu
 	left   bool              // guarded by mu
 }
 
 func (m *fakeMember) enter() (err error) {
 	m.mu.Lock()
 	m.newest, m.ended = nil, nil
+	m.joins++
 	if m.news == nil {
 		m.news = make(chan struct{}, 1)
 	}
@@ -164,7 +166,7 @@ func (m *fakeMember) next(ctx context.Context) (view, error) {
 			return view{}, err
 		}
 		m.mu.Lock()
-		a, ended, left := m.newest, m.ended, m.left
+		a, ended, left, joins := m.newest, m.ended, m.left, m.joins
 		m.newest = nil
 		m.mu.Unlock()
 		switch {
@@ -182,7 +184,7 @@ func (m *fakeMember) next(ctx context.Context) (view, error) {
 			}
 			continue
 		case a != nil:
-			v := view{hub: a.Partitions}
+			v := view{hub: a.Partitions, joins: joins}
 			for _, g := range a.Grants {
 				v.grants = append(v.grants, grant{
 					partition: strconv.Itoa(g.Partition), epoch: g.Epoch, after: client.SeqNo(g.Checkpoint), revokeBy: g.RevokeBy,
@@ -216,14 +218,17 @@ func (m *fakeMember) ask(f func(now time.Time) error) error {
 	return err
 }
 
-func (m *fakeMember) report(_ context.Context, rs []report) error {
-	return m.ask(func(now time.Time) error {
+func (m *fakeMember) report(_ context.Context, rs []report) (uint64, error) {
+	err := m.ask(func(now time.Time) error {
 		var out []group.Progress
 		for _, r := range rs {
 			out = append(out, group.Progress{Partition: number(r.partition), Epoch: r.epoch, Skipped: r.skipped, Handled: stream.SeqNo(r.handled), BusyNanos: uint64(r.busy), Bytes: r.bytes})
 		}
 		return m.coord.groups.Report(now, fakeGroup, m.as.ID, out)
 	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.joins, err
 }
 
 func (m *fakeMember) checkpoint(_ context.Context, ms []mark) ([]error, error) {

@@ -37,18 +37,37 @@ type faultyFleet struct {
 	fleet
 	releases, checkpoints atomic.Int32
 	cut                   atomic.Bool // reports fail, and news do not come
+	held                  atomic.Bool // news do not come, neither of the fleet nor of readers
 }
 
-func (f *faultyFleet) report(ctx context.Context, rs []report) error {
+func (l *faultyLink) open(ctx context.Context, partition string, at Position, epoch int64) (reader, error) {
+	r, err := l.host.open(ctx, partition, at, epoch)
+	return &heldReader{r, l.fleet}, err
+}
+
+// heldReader is a reader whose end is not heard while its fleet is held.
+type heldReader struct {
+	reader
+	fleet *faultyFleet
+}
+
+func (r *heldReader) Receive(ctx context.Context, limit int) ([]*client.Received, error) {
+	events, err := r.reader.Receive(ctx, limit)
+	for err != nil && r.fleet.held.Load() && pause(ctx, time.Second) {
+	}
+	return events, err
+}
+
+func (f *faultyFleet) report(ctx context.Context, rs []report) (uint64, error) {
 	if f.cut.Load() {
-		return errFault
+		return 0, errFault
 	}
 	return f.fleet.report(ctx, rs)
 }
 
 func (f *faultyFleet) next(ctx context.Context) (view, error) {
 	v, err := f.fleet.next(ctx)
-	for f.cut.Load() && pause(ctx, time.Second) {
+	for (f.cut.Load() || f.held.Load()) && pause(ctx, time.Second) {
 	}
 	return v, err
 }
@@ -513,5 +532,46 @@ func TestAStoreThatHangsForOnePartition(t *testing.T) {
 		}
 		b.cancel()
 		<-b.ended
+	})
+}
+
+// An instance that the broker had given up joins again and reports, and hears only then that
+// its partitions are another's. Its handlers begin nothing in between.
+func TestNothingIsBegunBetweenRejoinAndAssignment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, 1)
+		f := b.coordinated()
+		b.Batch = 1
+		var first atomic.Pointer[[]client.SeqNo]
+		first.Store(&[]client.SeqNo{})
+		b.Handle = func(ctx context.Context, p *Partition, events []*client.Received) error {
+			if p.pump.run.settings.id != b.ID {
+				return b.note(ctx, p, events)
+			}
+			seen := append(*first.Load(), events[0].SeqNo)
+			first.Store(&seen)
+			if events[0].SeqNo == 1 {
+				f.cut.Store(true)
+				f.held.Store(true)
+				elapse(11 * time.Second)
+				f.cut.Store(false)
+				elapse(4 * time.Second) // there is a report, and it is good
+			}
+			return nil
+		}
+		b.start()
+		elapse(time.Second)
+		b.hub.publish(0, 10)
+		two := b.another("two")
+		elapse(20 * time.Second)
+		equal(t, "events that the other has handled", b.seen("0"), numbers(1, 9))
+		equal(t, "events that the one that was away has begun", *first.Load(), numbers(0, 1))
+		f.held.Store(false)
+		elapse(time.Minute)
+		b.hub.publish(0, 1)
+		elapse(time.Minute)
+		equal(t, "events in the end", len(b.seen("0"))+len(*first.Load()), 12)
+		equal(t, "partitions", len(two.Status().Partitions)+len(b.Status().Partitions), 1)
+		equal(t, "stop", b.stop(), nil)
 	})
 }

@@ -42,6 +42,8 @@ type run struct {
 	failed  chan error
 	left    chan struct{} // closed when the fleet knows that this instance leaves
 	stops   chan struct{} // closed when the stop begins
+	joined  atomic.Uint64 // for which of its times in the fleet the last report was accepted
+	heard   atomic.Uint64 // of which of these loop has taken over a view
 	contact atomic.Int64  // nanoseconds since began at which the last good report began
 	began   time.Time
 	totals  struct{ handled, failed, dead, panics, lost, skipped atomic.Uint64 }
@@ -202,6 +204,11 @@ func (r *run) heed(v view) {
 		if !owned[partition] {
 			delete(r.next, partition)
 			p.depose()
+		}
+	}
+	if r.heard.Swap(v.joins) != v.joins {
+		for _, p := range r.pumps {
+			p.wake() // it may have waited for this
 		}
 	}
 }

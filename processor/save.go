@@ -59,7 +59,7 @@ func (r *run) keepReporting() {
 		}
 		began := time.Since(r.began)
 		ctx, cancel := context.WithTimeout(r.life, reportEvery)
-		err := r.fleet.report(ctx, rs)
+		joins, err := r.fleet.report(ctx, rs)
 		cancel()
 		if err != nil {
 			if r.life.Err() == nil {
@@ -70,6 +70,7 @@ func (r *run) keepReporting() {
 		for i, p := range pumps {
 			p.reported(rs[i])
 		}
+		r.joined.Store(joins) // before contact: both must be good
 		r.contact.Store(int64(began))
 		for _, p := range r.all() {
 			p.wake() // it may have waited for this
@@ -77,8 +78,12 @@ func (r *run) keepReporting() {
 	}
 }
 
-// silent reports whether the broker may take this instance for dead.
+// silent reports whether the broker may take this instance for dead, or may have done so: an
+// instance that has joined again does not know what it has before it has heard that.
 func (r *run) silent() bool {
 	limit := r.fleet.silence()
-	return limit > 0 && time.Since(r.began)-time.Duration(r.contact.Load()) > limit
+	if limit == 0 {
+		return false
+	}
+	return time.Since(r.began)-time.Duration(r.contact.Load()) > limit || r.heard.Load() < r.joined.Load()
 }

@@ -384,8 +384,8 @@ func (f *storeFleet) leave(context.Context) error {
 }
 
 // report does nothing: the records are renewed in each round.
-func (f *storeFleet) report(context.Context, []report) error { return nil }
-func (f *storeFleet) close() error                           { return nil }
+func (f *storeFleet) report(context.Context, []report) (uint64, error) { return 0, nil }
+func (f *storeFleet) close() error                                     { return nil }
 
 // silence is no matter: the broker ends the readers of who has lost a partition.
 func (f *storeFleet) silence() time.Duration { return 0 }
