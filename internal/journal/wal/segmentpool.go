@@ -51,6 +51,7 @@ type segmentPool struct {
 
 	lack     uint64 // need of a sender's group that found nothing ready; zero if none did
 	behind   uint64 // need of one that found less than the target beside it; zero if none did
+	asked    uint64 // the most that behind was since the store was idle: such groups come again
 	owed     uint64 // need of a group for upkeep that was refused; zero if none was
 	waiting  int    // groups for upkeep that wait for the maker
 	tooLarge uint64 // need for which no segment could be made; zero if none was too large

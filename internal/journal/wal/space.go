@@ -123,6 +123,7 @@ func (w *WAL) admits(need, more uint64) error {
 	// What is missing is being made. To admit the group before it is there would have
 	// another process take the space.
 	s.behind = max(s.behind, need)
+	s.asked = max(s.asked, need)
 	if !w.fits(group) {
 		s.lack = max(s.lack, group)
 	}

@@ -362,6 +362,29 @@ func TestSegmentsFitTheDisk(t *testing.T) {
 	}
 }
 
+// A sender whose group has its owner reserve much, compared with the segments, waits until that is
+// there, and is admitted then: what was made for it is not taken away before it comes again.
+func TestLargeReservationIsAdmitted(t *testing.T) {
+	w, err := Open(vfs.NewMem(), Options{SegmentSize: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := claim(t, w, 1)
+	commit(t, w)
+	g := &journal.Group{Records: [][]byte{[]byte("small")}, At: make([]journal.Position, 1), Use: journal.Ordinary, More: journal.Reservation{Settling: 2 << 20}}
+	err = journal.ErrBusy
+	for n := 0; errors.Is(err, journal.ErrBusy); n++ {
+		if n == 10 {
+			t.Fatalf("after %d times: %v, %+v", n, err, w.Stats())
+		}
+		err = w.Append(c, g)
+		commit(t, w)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A group for senders that is too large for what is left is refused with journal.ErrFull,
 // not refused with ErrBusy without limit; smaller ones go on.
 func TestLargeGroupOnAFullDisk(t *testing.T) {

@@ -22,9 +22,10 @@ func (w *WAL) shrink() error {
 	return w.give(given)
 }
 
-// excess reports whether there are spares to be removed at once; mu is held.
+// excess reports whether there are spares to be removed at once; mu is held. What was made for
+// a group that was refused is still there when it comes again.
 func (s *segmentPool) excess() bool {
-	return s.spared > 2*s.target+(spareTarget+1)*max(s.limit, s.newest)
+	return s.spared > 2*(s.target+s.asked)+(spareTarget+1)*max(s.limit, s.newest)
 }
 
 // bloated reports whether the pool, or the buffers, are more than an idle store should
@@ -53,6 +54,7 @@ func (w *WAL) trim() error {
 	}
 	for {
 		w.mu.Lock()
+		w.pool.asked = 0
 		p := w.takeSurplus(w.pool.target)
 		w.mu.Unlock()
 		if p == nil {
