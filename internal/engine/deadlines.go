@@ -56,6 +56,14 @@ func (d *deadlines) set(u *Unit) {
 	}
 }
 
+// putOff has a unit wait until a time, or until it is filed anew.
+func (d *deadlines) putOff(u *Unit, until time.Time) {
+	if u.index >= 0 && u.at.Before(until) {
+		u.at = until
+		heap.Fix(d, u.index)
+	}
+}
+
 func (d *deadlines) remove(u *Unit) {
 	if u.index >= 0 {
 		heap.Remove(d, u.index)

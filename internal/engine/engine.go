@@ -378,13 +378,13 @@ func (e *Engine) NextDeadline() (time.Time, bool) {
 		return e.now, true
 	}
 	at, ok := e.deadlines.next()
-	if e.reserved.short { // a change of the journal's status is a reason, too
-		at = e.now.Add(retryFull)
-	}
 	sooner := func(t time.Time) {
 		if !ok || t.Before(at) {
 			at, ok = t, true
 		}
+	}
+	if e.reserved.short { // a change of the journal's status is a reason, too
+		sooner(e.now.Add(retryFull))
 	}
 	if !e.commitBy.IsZero() {
 		sooner(e.commitBy)
@@ -432,12 +432,16 @@ func (e *Engine) tick() {
 		if u == nil {
 			return
 		}
+		done := true
 		if e.tooShortToTick() {
 			e.reserved.short = true
-			return
+			done = e.host.TickShort(u)
+		} else {
+			e.host.Tick(u)
 		}
-		e.host.Tick(u)
-		e.deadlines.set(u)
+		if e.deadlines.set(u); !done {
+			e.deadlines.putOff(u, e.now.Add(retryFull))
+		}
 		if e.commitIfFull(); e.stuck {
 			return
 		}

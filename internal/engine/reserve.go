@@ -16,7 +16,8 @@ import (
 //	0                D                     D + 2 S    target
 //
 //	D   a settlement for each message that waits, each in a group of its own, and what
-//	    must be written before it can be settled. Nothing that is written frees space
+//	    must be written before it can be settled: that it arrives, if it is scheduled,
+//	    and that it becomes a dead letter, if it expires and is to be one. Nothing that is written frees space
 //	    before a snapshot is whole, and in the worst order of settlements a snapshot
 //	    frees nothing: so D alone must be enough to settle everything.
 //	2 S the snapshot in progress, and the next one: the records of a snapshot can be
@@ -30,11 +31,13 @@ import (
 //	a settlement takes at most what D falls by.
 //	a snapshot   begins if it can be finished without D (its cost is promised to it, and
 //	             others leave that alone), and is given up if that changes.
-//	a failed delivery, a dead letter, a deferral, a lock that ends, a definition, another
+//	what falls due: messages that arrive, or expire, take what D falls by, too.
+//	a failed delivery, another dead letter, a deferral, a definition, another
 //	             class, the state of a session, the return of what was received and
 //	             deleted: takes of what is above D, which snapshots free again. Each asks
 //	             before it writes: when only D is left, the engine is short, and these are
-//	             refused or wait.
+//	             refused or wait. A lock that ends does so without a record then: its
+//	             message is free, and was not counted as failed.
 //
 // When everything is settled a snapshot is a few hundred bytes, and frees the whole log.
 // All of the reserve are blocks that are allocated, before a send is admitted: another
@@ -60,6 +63,7 @@ type reserve struct {
 type Needs struct {
 	Records  int // bytes of its records
 	Items    int // that have to be let go of one day: messages
+	Due      int // bytes that must be written before some of them can be
 	Snapshot int // bytes by which a snapshot grows, rather more than less
 }
 
@@ -76,7 +80,7 @@ const (
 // reservation is what the journal has to reserve for it.
 func (n Needs) reservation() journal.Reservation {
 	return journal.Reservation{
-		Settling:  uint64(n.Items) * settlement,
+		Settling:  uint64(n.Items)*settlement + uint64(n.Due),
 		Snapshots: uint64(n.Records + n.Items*journal.RecordSize(0) + retention.ReservedSnapshots*n.Snapshot),
 	}
 }
@@ -177,8 +181,8 @@ func (e *Engine) hasSpace(bytes int) bool {
 	return r.spare >= need+frames*(e.written.All-r.counted)
 }
 
-// tooShortToTick reports whether there is no space for what falls due, which frees nothing. A
-// Tick writes some hundred bytes for each of up to some hundred messages.
+// tooShortToTick reports whether there is no space for all that falls due, of which some frees
+// nothing. A Tick writes some hundred bytes for each of up to some hundred messages.
 func (e *Engine) tooShortToTick() bool {
 	const most, part = 96 << 10, 8 // of a few messages less: those of an eighth of what waits
 	return e.reserved.short || e.full && !e.hasSpace(int(min(most, e.reserved.settling/part)))

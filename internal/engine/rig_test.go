@@ -112,6 +112,7 @@ func (h *counterHost) Tick(u *Unit) {
 	c.due = time.Time{}
 	h.add(u.ID, 0, 1, machine.Ref{})
 }
+func (h *counterHost) TickShort(*Unit) bool      { return false }
 func (h *counterHost) Serve()                    {}
 func (h *counterHost) Serving() bool             { return false }
 func (h *counterHost) Commit()                   {}

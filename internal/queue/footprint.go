@@ -5,6 +5,7 @@ package queue
 import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/session"
+	"github.com/triagemq/triagemq/internal/queue/state"
 )
 
 // Config.MaxBytes bounds more than bodies: a message of ten bytes takes ten times as
@@ -22,6 +23,19 @@ func GroupOverhead(session, key string) int64 { return entries.GroupCost(session
 // Footprint is how many bytes of Config.MaxBytes are used up.
 func (q *Queue) Footprint() int64 {
 	return q.core.ByState.Bytes + q.core.Saved.Bytes + q.Counts().Total()*MessageOverhead + q.core.Index.Groups.Bytes + q.core.Sessions.Bytes
+}
+
+// Due returns by how much an arrival makes Settling larger at most, beside what every message
+// does.
+func (q *Queue) Due(a *Arrival) (bytes int) {
+	names := len(a.Session) + len(a.Key)
+	if !a.NotBefore.IsZero() {
+		bytes += 2*state.ArrivalSize + names // it is a record more
+	}
+	if q.DeadLettersExpired() && q.lifeOf(a) > 0 {
+		bytes += state.ExpirySize + names
+	}
+	return bytes
 }
 
 // StateFits reports whether a state of size bytes for a session stays below

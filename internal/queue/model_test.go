@@ -40,6 +40,7 @@ type model struct {
 	started  []string     // keys, in the order in which they were
 	next     *Order       // configured, and not in force yet
 	void     bool         // started is forgotten when next is in force
+	short    bool         // the disk has space for settlements only
 }
 
 func newModel(cfg Config) *model {
@@ -123,14 +124,18 @@ func (m *model) enqueue(now time.Time, as []Arrival) []SeqNo {
 
 // tick does what is due at now, in the order that the queue promises.
 func (m *model) tick(now time.Time) {
-	for id, end := range m.ends {
-		if !end.After(now) {
-			m.freeSession(id, (*model).fail)
+	end := (*model).fail
+	if m.short {
+		end = (*model).rest
+	}
+	for id, at := range m.ends {
+		if !at.After(now) {
+			m.freeSession(id, end)
 		}
 	}
 	for _, x := range slices.Clone(m.messages) {
 		if x.state == Locked && !m.cfg.Sessions && !x.until.After(now) {
-			m.fail(x)
+			end(m, x)
 		}
 	}
 	for _, x := range m.messages {

@@ -92,7 +92,11 @@ func (p *player) absorb() {
 }
 
 func (p *player) tick() {
-	for p.q.Tick(p.now, &p.out) {
+	tick := p.q.Tick
+	if p.m.short {
+		tick = p.q.TickShort
+	}
+	for tick(p.now, &p.out) {
 	}
 	p.m.tick(p.now)
 	p.absorb()

@@ -95,28 +95,26 @@ func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 		return
 	}
 	q.core.Locks.ExpireNow(s.Lock, at)
-	q.endSession(s.Lock, tickWork, nil)
+	q.endSession(s.Lock, tickWork, q.endUncounted, nil)
 }
 
-// endSession ends a session lock that expired or was released. If it expired, the
-// messages that its receiver did not settle have failed. It requeues up to most
+// endSession ends a session lock that expired or was released. If it expired, end decides
+// about the messages that its receiver did not settle. It requeues up to most
 // messages and returns how many; the next Tick continues. Until then the session is not
 // free.
-func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
+func (q *Queue) endSession(slot uint32, most int, end endLock, out *Effects) (done int) {
 	l := &q.core.Locks.All[slot]
-	n, released := l.Session, l.Nonce == 0
+	n := l.Session
+	if l.Nonce == 0 { // it was released
+		end = q.endUncounted
+	}
 	for ; q.core.Sessions.All[n].Locked.First() != 0; done++ {
 		if done >= most {
 			return done
 		}
 		seq := q.core.Locks.All[q.core.Sessions.All[n].Locked.First()].Seq
 		e := q.core.Index.Entries.Get(seq)
-		if released {
-			q.unlock(seq, e)
-			q.core.Requeue(seq, e)
-		} else {
-			q.fail(seq, e, out)
-		}
+		end(seq, e, out)
 	}
 	q.freeSession(q.core.Sessions.All[n])
 	return done

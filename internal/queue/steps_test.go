@@ -32,6 +32,7 @@ func (p *player) step() {
 		{1, "configure", p.configure},
 		{1, "reorder", p.reorder},
 		{4, "wait", p.wait},
+		{1, "short", func() { p.m.short = !p.m.short }},
 		{5, "snapshot", p.snapshot},
 		{4, "session", p.session},
 		{1, "state", p.state},

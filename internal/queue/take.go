@@ -41,9 +41,6 @@ func (q *Queue) take(now time.Time, w TakeOptions, inHand func(Ref) bool, out *E
 			return Delivery{}, false
 		}
 		if e.Expiry() <= at {
-			if w.NoDeadLetters && q.DeadLettersExpired() {
-				return Delivery{}, false
-			}
 			q.expire(k.Seq, e, out)
 			continue
 		}
@@ -190,9 +187,11 @@ func (q *Queue) nonce() uint64 {
 }
 
 // DeadLettersExpired reports whether messages that expire become dead letters.
-func (q *Queue) DeadLettersExpired() bool {
-	return q.core.Config.DeadLetterExpired && !q.core.Config.DeadLetterQueue
-}
+func (q *Queue) DeadLettersExpired() bool { return q.core.DeadLettersExpired() }
+
+// ExpirySpace is how much of Settling is for messages that become dead letters because they
+// expire, if they do.
+func (q *Queue) ExpirySpace() uint64 { return q.core.ExpirySpace() }
 
 // expire removes a ready or deferred message that has expired.
 func (q *Queue) expire(seq SeqNo, e *entries.Entry, out *Effects) {

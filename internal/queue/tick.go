@@ -5,6 +5,7 @@ package queue
 import (
 	"time"
 
+	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
@@ -14,10 +15,30 @@ const tickWork = 256
 
 // Tick does what is due: it ends locks and waits for a retry, removes expired messages and
 // activates scheduled ones. It does a bounded amount of work and reports whether more is due at now.
-func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
+func (q *Queue) Tick(now time.Time, out *Effects) (more bool) { return q.tick(now, q.fail, out) }
+
+// TickShort is Tick on a disk that has space for settlements only. Locks end as they do in a
+// crash: no failed delivery is counted, which needs no record. The end of a durable lock is in
+// the record of its beginning. What else it writes is part
+// of Settling.
+func (q *Queue) TickShort(now time.Time, out *Effects) (more bool) {
+	return q.tick(now, q.endUncounted, out)
+}
+
+// endLock ends the lock of a message.
+type endLock func(SeqNo, *entries.Entry, *Effects) Settled
+
+// endUncounted is the endLock that counts no failed delivery.
+func (q *Queue) endUncounted(seq SeqNo, e *entries.Entry, _ *Effects) Settled {
+	s := q.unlock(seq, e)
+	q.core.Requeue(seq, e)
+	return s
+}
+
+func (q *Queue) tick(now time.Time, end endLock, out *Effects) (more bool) {
 	at := q.core.At(now)
 	work := tickWork
-	work -= q.endLocks(at, work, out)
+	work -= q.endLocks(at, work, end, out)
 	work -= q.endRetries(at, work)
 	work -= q.activate(at, work, out)
 	q.expireMessages(at, work, out)
@@ -27,16 +48,16 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 }
 
 // endLocks requeues the messages whose locks expired.
-func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
+func (q *Queue) endLocks(at int64, work int, end endLock, out *Effects) (done int) {
 	for done < work {
 		slot, until := q.core.Locks.First()
 		if slot == 0 || until > at {
 			break
 		}
 		if seq := q.core.Locks.All[slot].Seq; seq != 0 {
-			q.fail(seq, q.core.Index.Entries.Get(seq), out)
+			end(seq, q.core.Index.Entries.Get(seq), out)
 		} else {
-			done += q.endSession(slot, work-done, out)
+			done += q.endSession(slot, work-done, end, out)
 		}
 		done++
 	}

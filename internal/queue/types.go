@@ -198,7 +198,6 @@ type TakeOptions struct {
 	HasMaxLevel      bool  // MaxLevel is a limit even if it is zero
 	ReceiveAndDelete bool  // the message is removed when it is taken
 	DurableLock      bool  // the lock is durable from the beginning; not in sessions
-	NoDeadLetters    bool  // Take ends at a message that has expired and becomes a dead letter
 }
 
 // SessionLock proves that its holder has locked a session. The zero value is none.

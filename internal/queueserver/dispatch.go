@@ -102,21 +102,13 @@ func (s *Shard) drained(c *consumer) (more bool) {
 	return more
 }
 
-// takeOf returns what the consumer takes. If there is no space for dead letters, expired
-// messages that become some stay where they are.
-func (s *Shard) takeOf(c *consumer) queue.TakeOptions {
-	w := c.take
-	w.NoDeadLetters = s.tx.Full() && c.queue.q.DeadLettersExpired() && !s.tx.HasSpace(queue.MaxExpired*perFailure)
-	return w
-}
-
 // dispatchOne takes one message for the consumer.
 func (s *Shard) dispatchOne(c *consumer) bool {
 	if c.take.ReceiveAndDelete {
 		return s.dispatchAndDelete(c)
 	}
 	before := s.eff.Size()
-	qd, ok := c.queue.q.Take(s.tx.Now(), s.takeOf(c), s.out(c.queue))
+	qd, ok := c.queue.q.Take(s.tx.Now(), c.take, s.out(c.queue))
 	if !ok {
 		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false

@@ -215,6 +215,17 @@ func (s *Shard) definable(meta []byte) error {
 	return nil
 }
 
+// expiryFits reports whether there is space to make dead letters of the messages that wait in
+// an entity when they expire, if that is what changes.
+func (s *Shard) expiryFits(e *entity, to map[SubQueue]queue.Config) bool {
+	for p, cfg := range to {
+		if q := e.parts[p].q; cfg.DeadLetterExpired && !q.DeadLettersExpired() && p == Main && !s.tx.HasSpace(int(q.ExpirySpace())) {
+			return false
+		}
+	}
+	return true
+}
+
 func (s *Shard) configure(hq *hostedQueue, cfg queue.Config) {
 	hq.q.Configure(s.tx.Now(), cfg, s.out(hq))
 	s.collectEffects(hq)

@@ -7,10 +7,12 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // host is a shard as its engine sees it. Its parts are the entities, by their numbers.
@@ -186,10 +188,18 @@ func (h *host) BeginStep() {
 }
 
 // Tick implements [engine.Host].
-func (h *host) Tick(u *engine.Unit) {
+func (h *host) Tick(u *engine.Unit) { h.tick(u, (*queue.Queue).Tick) }
+
+// TickShort implements [engine.Host].
+func (h *host) TickShort(u *engine.Unit) (done bool) {
+	h.tick(u, (*queue.Queue).TickShort)
+	return true
+}
+
+func (h *host) tick(u *engine.Unit, tick func(*queue.Queue, time.Time, *queue.Effects) bool) {
 	s, hq := h.shard(), u.Owner.(*hostedQueue)
 	s.withdrawExpired(hq)
-	hq.q.Tick(s.tx.Now(), s.out(hq))
+	tick(hq.q, s.tx.Now(), s.out(hq))
 	s.collectEffects(hq)
 	hq.checkSessions(s)
 }

@@ -73,6 +73,9 @@ func (o Configure) begin(s *Shard, _ *struct{}) work {
 		if err := s.definable(o.Meta); err != nil {
 			return err
 		}
+		if !s.expiryFits(e, o.Configs) {
+			return ErrDiskFull
+		}
 		if !s.claimOrder(e, o.Configs) {
 			return ErrMemory
 		}

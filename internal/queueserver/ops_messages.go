@@ -259,9 +259,6 @@ func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
 		defer s.collectEffects(hq)
 		w := queue.TakeOptions{Session: o.Session}
 		for _, seq := range expired {
-			if hq.q.DeadLettersExpired() && !s.tx.HasSpace(perFailure) {
-				break // they stay
-			}
 			_, _ = hq.q.TakeSeq(s.tx.Now(), seq, w, s.out(hq)) // which removes it
 		}
 		if len(expired) > 0 {

@@ -41,7 +41,7 @@ func (s *Shard) dispatchAndDelete(c *consumer) bool {
 	if len(c.fetching) > 0 || c.queue.part != Main {
 		cached = notCached // the order must stay; a dead letter may have a reason to be read
 	}
-	qd, ok := c.queue.q.TakeOrLock(s.tx.Now(), s.takeOf(c), cached, s.out(c.queue))
+	qd, ok := c.queue.q.TakeOrLock(s.tx.Now(), c.take, cached, s.out(c.queue))
 	if !ok {
 		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false

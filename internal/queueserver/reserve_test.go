@@ -71,7 +71,7 @@ func newFullDisk(t *testing.T, seed uint64) *fullDisk {
 	}
 	for i, r := range f.rigs {
 		r.s = all[i]
-		f.ids = append(f.ids, r.define(fmt.Sprint("q", i), queue.Config{LockFor: 24 * time.Hour}))
+		f.ids = append(f.ids, r.define(fmt.Sprint("q", i), queue.Config{LockFor: time.Minute, DeadLetterExpired: f.rnd.IntN(2) == 0}))
 		f.wait = append(f.wait, 0)
 	}
 	return f
@@ -111,6 +111,12 @@ func (f *fullDisk) burst() {
 		a := queue.Arrival{Level: queue.Level(f.rnd.IntN(3))}
 		if f.rnd.IntN(4) == 0 {
 			a.Key = strings.Repeat("k", 1+f.rnd.IntN(60)) + fmt.Sprint(f.rnd.IntN(1000))
+		}
+		if f.rnd.IntN(4) == 0 {
+			a.TTL = time.Duration(1+f.rnd.IntN(50)) * time.Hour
+		}
+		if f.rnd.IntN(8) == 0 {
+			a.NotBefore = f.rigs[i].now.Add(time.Duration(1+f.rnd.IntN(20)) * time.Hour)
 		}
 		s.Bodies = append(s.Bodies, text(strings.Repeat("x", f.rnd.IntN(f.size+1))))
 		s.Copies = append(s.Copies, Copy{ID: f.ids[i], Body: n, Arrival: a})
@@ -177,6 +183,68 @@ func (f *fullDisk) fill() {
 	}
 }
 
+// waste has everything fail again and again until that is refused. Receivers then lock
+// everything and are gone. Time passes: locks end, and messages arrive and expire, many
+// of them alone.
+func (f *fullDisk) waste() {
+	for i, r := range f.rigs {
+		k := r.attach(f.ids[i], Main, queue.TakeOptions{})
+		for failed := true; failed; {
+			k.got, failed = nil, false
+			if err := k.c.SetDeliveryLimit(k.c.deliveredCount + 1 + f.rnd.Uint64N(200)); err != nil {
+				f.t.Fatal(err)
+			}
+			f.quiesce(i)
+			for _, d := range k.got {
+				errs, _ := k.settle(Abandon, d)
+				f.quiesce(i)
+				f.check("a failure")
+				failed = failed || len(errs) == 0 || errs[0] == nil
+			}
+			if r.s.Snapshots() > 20 {
+				break // it may go on like this for ever
+			}
+		}
+		for range 5 { // it cannot take them, again and again
+			if err := ReturnFailed(k.got); err != nil {
+				f.t.Fatal(err)
+			}
+			k.got = nil
+			if err := k.c.SetDeliveryLimit(k.c.deliveredCount + 1000); err != nil {
+				f.t.Fatal(err)
+			}
+			f.quiesce(i)
+			f.check("too large for the receiver")
+		}
+		if err := k.c.SetDeliveryLimit(1 << 20); err != nil {
+			f.t.Fatal(err)
+		}
+		f.quiesce(i)
+		if err := k.c.Detach(); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	for range 60 {
+		for i, r := range f.rigs {
+			r.now = r.now.Add(time.Hour)
+			for more := true; more; {
+				f.quiesce(i)
+				f.check("what falls due")
+				at, ok := r.s.NextDeadline()
+				more = ok && !at.After(r.now)
+			}
+			if n := r.s.entities[f.ids[i]].parts[Main].q.Counts(); n.Locked > 0 {
+				f.t.Fatalf("shard %d: %d messages are locked by nobody", i, n.Locked)
+			}
+		}
+	}
+	for i, r := range f.rigs {
+		if n := r.s.entities[f.ids[i]].parts[Main].q.Counts(); n.Scheduled > 0 {
+			f.t.Fatalf("shard %d: %+v, and everything is due", i, n)
+		}
+	}
+}
+
 // drain settles everything, in a random order and each message in a commit of its own,
 // and has a part of the deliveries fail first.
 func (f *fullDisk) drain() {
@@ -184,16 +252,18 @@ func (f *fullDisk) drain() {
 		for i, r := range f.rigs {
 			k := r.attach(f.ids[i], part, queue.TakeOptions{})
 			for {
-				k.got = nil
 				if err := k.c.SetDeliveryLimit(k.c.deliveredCount + 1 + f.rnd.Uint64N(200)); err != nil {
 					f.t.Fatal(err)
 				}
-				f.quiesce(i)
-				if len(k.got) == 0 {
+				for n := 0; n < 5 && len(k.got) == 0; n++ { // deliveries may wait for the disk
+					f.quiesce(i)
+				}
+				got := k.got // and what failed comes again
+				if k.got = nil; len(got) == 0 {
 					break
 				}
-				f.rnd.Shuffle(len(k.got), func(a, b int) { k.got[a], k.got[b] = k.got[b], k.got[a] })
-				for _, d := range k.got {
+				f.rnd.Shuffle(len(got), func(a, b int) { got[a], got[b] = got[b], got[a] })
+				for _, d := range got {
 					v := Complete
 					if part == Main {
 						v = []Disposition{Complete, Complete, Complete, Complete, Complete, Complete, Abandon, Reject}[f.rnd.IntN(8)]
@@ -247,7 +317,14 @@ func TestReserveCoversSettlingEverything(t *testing.T) {
 			if sum == 0 {
 				t.Skip("nothing fits")
 			}
+			f.waste()
 			f.drain()
+			f.count()
+			for i, n := range f.wait {
+				if n > 0 {
+					t.Fatalf("shard %d: %d messages are left, and nobody gets them", i, n)
+				}
+			}
 			for range 50 {
 				for i, r := range f.rigs {
 					r.now = r.now.Add(time.Second)

@@ -170,12 +170,16 @@ func (s *Shard) returned(hq *hostedQueue, d *queue.Delivery) {
 func Return(ds []Delivery) error { return post(ds, (*Shard).takeBack) }
 
 // ReturnFailed returns deliveries that their consumer can never take. They count as
-// failed. It never blocks.
+// failed; on a disk that has space for settlements only they stay locked instead, until
+// their locks end. It never blocks.
 func ReturnFailed(ds []Delivery) error {
 	return post(ds, func(s *Shard, d *Delivery) {
 		if d.removed {
 			s.restore(d, (*queue.Queue).ReturnFailed)
 			return
+		}
+		if !s.tx.HasSpace(perFailure) {
+			return // the lock ends by itself, and does not count
 		}
 		_, _ = d.from.q.Abandon(s.tx.Now(), d.Token, s.out(d.from)) // a lock that is lost has failed already
 	})

@@ -198,19 +198,22 @@ func (o *sending) fits(s *Shard) error {
 		perCopy  = 96  // whatever its names
 		perQueue = 128 // for the records of its copies: there may be another about their ages
 	)
-	size, grouped := 0, 0
+	size, grouped, due := 0, 0, 0
 	for i := range o.Copies {
 		c := &o.Copies[i]
 		size += perCopy + len(c.Arrival.Session) + len(c.Arrival.Key)
 		if c.Arrival.InSession || c.Arrival.Key != "" {
 			grouped++
 		}
+		if hq, err := s.hostedQueue(c.ID, c.SubQueue); err == nil {
+			due += hq.q.Due(&c.Arrival)
+		}
 		if i == 0 || c.ID != o.Copies[i-1].ID || c.SubQueue != o.Copies[i-1].SubQueue {
 			size += perQueue
 		}
 	}
 	const perGroup = 256 // a session and a fair key have a place of their own in a snapshot
-	return s.tx.Reserve(engine.Needs{Records: size, Items: len(o.Copies), Snapshot: size + size/2 + perGroup*grouped})
+	return s.tx.Reserve(engine.Needs{Records: size, Items: len(o.Copies), Due: due, Snapshot: size + size/2 + perGroup*grouped})
 }
 
 // leaveOut removes the copies for queues that were dropped. The sender chooses the

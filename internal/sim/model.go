@@ -406,10 +406,10 @@ func (q *modelQueue) freeSession(id string, end func(*modelMessage)) {
 
 // tick does what is due: locks expire, scheduled messages become ready. Expired
 // messages are left to compare, because the queue may remove them a step later.
-// A delivery that did not arrive has not failed.
-func (q *modelQueue) tick(now time.Time, version int, arrived func(*modelMessage) bool) {
+// A delivery has failed if fails says so: not one that did not arrive.
+func (q *modelQueue) tick(now time.Time, version int, fails func(*modelMessage) bool) {
 	end := func(m *modelMessage) {
-		if arrived(m) {
+		if fails(m) {
 			q.fail(m, version)
 		} else {
 			q.rest(m)

@@ -206,12 +206,12 @@ func (h *shardSim) step() {
 	h.ticked = false
 	tick := func() { // behind all operations, and before what is due
 		h.ticked, h.stuck = true, false
-		if h.s.Short() { // nothing falls due then
-			return
-		}
+		short := h.s.Short() // no failure is counted then
 		for _, e := range h.sorted() {
 			for part, q := range e.parts {
-				q.tick(h.now, h.version(), func(m *modelMessage) bool { return h.arrived(place{e.ID, queueserver.SubQueue(part)}, m) })
+				q.tick(h.now, h.version(), func(m *modelMessage) bool {
+					return !short && h.arrived(place{e.ID, queueserver.SubQueue(part)}, m)
+				})
 			}
 		}
 	}

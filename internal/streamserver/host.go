@@ -192,6 +192,15 @@ func (h *host) Tick(u *engine.Unit) {
 	}
 }
 
+// TickShort implements [engine.Host]: retention goes on. What becomes of members frees nothing.
+func (h *host) TickShort(u *engine.Unit) (done bool) {
+	p, ok := u.Owner.(*partition)
+	if ok {
+		h.hub().tick(p)
+	}
+	return ok
+}
+
 // Serve implements [engine.Host].
 func (h *host) Serve() { h.hub().holdNews() }
 

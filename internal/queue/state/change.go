@@ -52,6 +52,7 @@ func (q *Core) Insert(seq entries.SeqNo, it *record.Item, out *machine.Effects) 
 		Flags:     it.LifeInSeconds,
 		Hops:      it.Hops,
 	}
+	q.noteDue(e, it.State, 1)
 	if it.ArrivalTime != 0 {
 		q.Index.Entries.SetArrivalTime(seq, e, it.ArrivalTime)
 	}
@@ -124,6 +125,7 @@ func (q *Core) Remove(seq entries.SeqNo, e *entries.Entry, out *machine.Effects)
 // Free frees the entry of a message that no structure refers to any more.
 func (q *Core) Free(seq entries.SeqNo, e *entries.Entry, out *machine.Effects) {
 	q.ByState.Bytes -= int64(e.BodySize)
+	q.noteDue(e, e.State(), -1)
 	out.Freed = append(out.Freed, e.Body())
 	if q.Config.Sessions {
 		q.SessionOf(e).Discard(seq)
@@ -204,7 +206,9 @@ func (q *Core) Reclassify(seq entries.SeqNo, e *entries.Entry, r Classification)
 	b := q.Index.Groups.All[e.Group].GroupKey
 	b.Key = r.Key
 	old := e.Group
+	q.noteDue(e, e.State(), -1)
 	e.Group = q.join(b) // before leave, so that its session is not removed
+	q.noteDue(e, e.State(), 1)
 	q.leave(old)
 	e.Level, e.Class = r.Level, r.Class
 	if locked {

@@ -24,7 +24,7 @@ func (q *Core) Check() error {
 	defer func(before uint64) { q.Index.Entries.Visits = before }(q.Index.Entries.Visits) // visits of Check do not count
 	var counts Counts
 	perGroup := make(map[uint32]int)
-	last, inherited := entries.SeqNo(0), 0
+	last, inherited, due := entries.SeqNo(0), 0, q.dues
 	for seq, e := q.Index.Entries.Next(0); e != nil; seq, e = q.Index.Entries.Next(seq + 1) {
 		if seq <= last || seq > q.Index.Entries.Last {
 			return fmt.Errorf("invariant 1: message %d after %d, highest %d", seq, last, q.Index.Entries.Last)
@@ -35,6 +35,7 @@ func (q *Core) Check() error {
 			inherited++
 		}
 		perGroup[e.Group]++
+		q.noteDue(e, e.State(), -1)
 		switch e.State() {
 		case entries.Ready:
 			counts.Ready++
@@ -59,6 +60,10 @@ func (q *Core) Check() error {
 	}
 	if n := int64(q.Retries.Len()); n != counts.Retrying {
 		return fmt.Errorf("invariant 2: %d times of retry are stored, for %d messages", n, counts.Retrying)
+	}
+	left := q.dues
+	if q.dues = due; left != (dues{}) {
+		return fmt.Errorf("invariant 3: %+v is due, %+v more than what is found", due, left)
 	}
 	if inherited != q.Index.Entries.ArrivalTimes.Len() {
 		return fmt.Errorf("invariant 4: %d arrival times are stored, for %d messages", q.Index.Entries.ArrivalTimes.Len(), inherited)

@@ -28,6 +28,7 @@ type Core struct {
 	Sessions session.Table
 	Reasons  Refs // of dead letters that have a reason beside their body
 	Saved    Refs // states of messages that their consumers have saved
+	dues     dues
 	restore  restore
 }
 

@@ -244,20 +244,6 @@ func (q *Core) SnapshotSize() uint64 {
 	return size + (uint64(out.Size())*5/4/found+1)*total
 }
 
-// Settling implements [machine.Machine]: a message is settled with a record of its own, its
-// fair key may have to be started for that, and if it is scheduled it must first arrive.
-func (q *Core) Settling() (records, bytes uint64) {
-	const arrival = 128 // a scheduled message in the record of its arrival, but for names
-	c := q.Counts()
-	names := uint64(max(0, q.Index.Groups.Bytes))
-	records = uint64(c.Total() + c.Scheduled)
-	if keys := q.Index.KeyCount(); keys > 1 {
-		records += uint64(keys - 1)
-	}
-	states, ids := q.Sessions.States() // each can be cleared
-	return records + states, names + ids + arrival*uint64(c.Scheduled)
-}
-
 // snapStarted writes which keys were started. A key that is started meanwhile has a
 // record of its own. If the keys are renumbered, it begins again: replay accepts a key
 // twice.
@@ -313,7 +299,7 @@ func (q *Core) StateHash(now time.Time) [32]byte {
 		switch {
 		case e.Is(entries.Retrying) && q.Retries.All[e.StateIndex].At > at:
 			out.Fixed(q.Retries.All[e.StateIndex].At)
-		case e.Is(entries.Locked) && q.DurableLock(e):
+		case e.Is(entries.Locked) && q.DurableLock(e) && q.Locks.All[e.StateIndex].Until > at:
 			record.WriteLock(&out, &q.Locks.All[e.StateIndex])
 		}
 	}
