@@ -57,6 +57,9 @@ go_tests() {
 	status=$?
 	grep -E '^(ok|FAIL|panic:)' "$log"
 	if ((status != 0)); then
+		echo '-- what failed'
+		awk -f "$top/test/failures.awk" "$log"
+		echo '-- the end of the rest' # with packages that were not built
 		grep -vE '^ *(=== (RUN|PAUSE|CONT|NAME)|--- PASS|ok|PASS)' "$log" | tail -n 300
 	fi
 	if ((status == 0)) && ! grep -qE '^ *--- (PASS|FAIL)' "$log" && grep -q '^--- SKIP' "$log"; then
