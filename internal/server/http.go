@@ -36,6 +36,8 @@ func (f *frontend) httpServer(ctx context.Context) *http.Server {
 		MaxHeaderBytes:    limits.Header,
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		ConnState:         connState,
+		// Every request comes to routes, which charges it.
+		DisableGeneralOptionsHandler: true,
 		// Requests that wait for a message end when the server does.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -44,11 +46,14 @@ func (f *frontend) httpServer(ctx context.Context) *http.Server {
 	}
 }
 
-// connState notes which connections have no request: they are closed first.
+// connState notes which connections have no request: they are closed first. What they send next is
+// a header, also if no handler has seen the request before.
 func connState(c net.Conn, state http.ConnState) {
-	switch slot := c.(*handed).slot; state {
+	conn := c.(*handed)
+	switch slot := conn.slot; state {
 	case http.StateIdle:
 		slot.Idle()
+		conn.held.end()
 	case http.StateActive, http.StateHijacked:
 		slot.Busy()
 	}
@@ -69,6 +74,8 @@ func (f *frontend) routes(ctx context.Context) http.Handler {
 		case path == "/readyz":
 			status, text := f.readiness()
 			respond(w, status, "text/plain; charset=utf-8", text)
+		case path == "*" && r.Method == http.MethodOptions:
+			w.Header().Set("Content-Length", "0")
 		case path == "/health": // what the vendor's emulator answers
 			respond(w, http.StatusOK, "application/json", `{"status":"healthy","message":"Service is healthy."}`)
 		case !f.plainTextAllowed(conn.acceptedConn):

@@ -316,6 +316,36 @@ func TestUnauthenticatedHeadersAreCharged(t *testing.T) {
 	eventually(t, "nothing is charged for who has left", func() bool { return usage().Unauthenticated < (conns+1)*(64<<10) })
 }
 
+// Every header of a connection is charged, whatever was before it: a request that no handler
+// sees, a body that none has read and that looks like the end of a header, two requests at once.
+func TestHeadersAfterTheFirstAreCharged(t *testing.T) {
+	r := strict(t, nil)
+	for name, first := range map[string]struct {
+		sent    string
+		answers int
+	}{
+		"options":             {"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 1},
+		"options with a body": {"OPTIONS * HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\na\n\nb\n\n", 1},
+		"a body not read":     {"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\na\n\nb\n\n", 1},
+		"no such thing":       {"GET * HTTP/1.1\r\nHost: x\r\n\r\n", 1},
+		"two at once":         {"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 2},
+	} {
+		nc := r.dial()
+		br := bufio.NewReader(nc)
+		fmt.Fprint(nc, first.sent)
+		for range first.answers {
+			if status(t, br) == 0 {
+				t.Errorf("%s: no answer", name)
+			}
+		}
+		fmt.Fprintf(nc, "GET /healthz HTTP/1.1\r\nHost: x\r\n%s\r\n", strings.Repeat("a:\n", 5000))
+		if got := status(t, br); got != http.StatusRequestHeaderFieldsTooLarge && got != 0 {
+			t.Errorf("a header of 5,000 lines after %s: %d, want 431", name, got)
+		}
+		nc.Close()
+	}
+}
+
 // Number 7: bodies that are not complete are charged to the key of who sends them. When
 // its share is used up it is told so, and others are served.
 func TestBodiesAreCharged(t *testing.T) {

@@ -149,6 +149,7 @@ var firstRound = []attack{
 	{"14_links_after_expiry", linksAfterExpiry},
 	{"15_session_of_another", foreignSession},
 	{"16_strangers_hold_little", unauthenticatedHoldLittle},
+	{"16_headers_after_options", headersAfterOptions},
 	{"17_browsers", browsers},
 	{"18_credit_underflow", creditUnderflow},
 	{"19_sets_after_expiry", setAfterExpiry},

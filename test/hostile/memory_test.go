@@ -5,9 +5,12 @@
 package hostile
 
 import (
+	"bufio"
 	"fmt"
 	"math"
 	"net"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -285,6 +288,48 @@ func repliesWithoutCredit(s *scene) {
 		}
 	}
 	s.Logf("%d requests, %d answers of 1.6 MB or more wait", asked, answered)
+}
+
+// headersAfterOptions is number 16 for connections whose first request no handler is for, and
+// whose second has a header of many lines that never ends.
+func headersAfterOptions(s *scene) {
+	var header strings.Builder
+	header.WriteString("GET /healthz HTTP/1.1\r\nHost: x\r\n")
+	for i := 0; header.Len() < 62<<10; i++ {
+		fmt.Fprintf(&header, "%x:\n", i)
+	}
+	var asked, refused atomic.Int64
+	together(760, 250, func(i int) {
+		nc, err := s.dialFrom(s.ctx, net.IPv4(127, 0, 3, byte(1+i/50)))
+		if err != nil {
+			return
+		}
+		s.Cleanup(func() { nc.Close() })
+		if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+			return
+		}
+		fmt.Fprint(nc, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
+		br := bufio.NewReader(nc)
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			return
+		}
+		resp.Body.Close()
+		asked.Add(1)
+		fmt.Fprint(nc, header.String())
+		resp, err = http.ReadResponse(br, nil)
+		if err != nil {
+			return
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusRequestHeaderFieldsTooLarge || resp.StatusCode == http.StatusServiceUnavailable {
+			refused.Add(1)
+		}
+	})
+	s.Logf("%d asked, %d refused", asked.Load(), refused.Load())
+	if n := asked.Load(); n == 0 || refused.Load() < n/2 {
+		s.Errorf("of %d headers of 12,000 lines that never end %d are refused", n, refused.Load())
+	}
 }
 
 // unauthenticatedHoldLittle is number 16: a thousand unauthenticated peers do what
