@@ -454,15 +454,18 @@ func (e *Engine) add(u *Unit) {
 	e.units[u.ID] = u
 }
 
-// forget takes units out of memory. Their bodies are still counted.
+// forget takes units out of memory. Their bodies are still counted. It passes the units that
+// have changed once, however many are dropped: both can be hundreds of thousands.
 func (e *Engine) forget(us []*Unit) {
+	resized := false
 	for _, u := range us {
 		e.deadlines.remove(u)
 		e.reserved.forget(u)
 		u.dropped = true
 		delete(e.units, u.ID)
-		if u.resized {
-			e.reserved.resized = slices.DeleteFunc(e.reserved.resized, func(x *Unit) bool { return x == u })
-		}
+		resized = resized || u.resized
+	}
+	if resized {
+		e.reserved.resized = slices.DeleteFunc(e.reserved.resized, func(u *Unit) bool { return u.dropped })
 	}
 }
