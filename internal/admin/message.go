@@ -172,13 +172,29 @@ var stateNames = map[queue.State]string{
 	queue.Retrying: "retrying",
 }
 
+// shown is a Message as it is written. Its properties are the JSON itself: a map of a
+// message with thousands of small ones takes thirty times what they take in the message.
+type shown struct {
+	Message
+	Properties propertiesJSON `json:"properties"`
+}
+
+// propertiesJSON is a JSON object.
+type propertiesJSON []byte
+
+// MarshalJSON implements [json.Marshaler].
+func (p propertiesJSON) MarshalJSON() ([]byte, error) { return p, nil }
+
+// encode returns the JSON of a message.
+func (s *shown) encode() ([]byte, error) { return json.Marshal(s) }
+
 // show describes a message, with at most limit bytes of its body.
-func show(d *broker.Delivery, m *message.Message, limit int) Message {
-	s := Message{
+func show(d *broker.Delivery, m *message.Message, limit int) shown {
+	s := shown{Message: Message{
 		SequenceNumber: d.Seq, EnqueuedSequenceNumber: d.Origin, State: stateNames[d.State], Level: d.Level,
 		DeliveryCount: d.Failures, EnqueuedAt: d.EnqueuedAt.UTC(), LockedUntil: d.LockedUntil.UTC(), ExpiresAt: d.ExpiresAt.UTC(),
-		Properties: map[string]any{}, Size: m.Size(),
-	}
+		Size: m.Size(),
+	}}
 	if d.State == queue.Retrying {
 		s.RetryAt = d.NotBefore.UTC()
 	}
@@ -200,14 +216,7 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 	if at, ok := m.ScheduledEnqueueTime(); ok {
 		s.ScheduledTime = at.UTC()
 	}
-	space := limits.MessageJSON
-	for name, v := range m.Properties() {
-		value, ok := property.Append(nil, v, space-len(name))
-		if s.PropertiesTruncated = s.PropertiesTruncated || !ok; ok {
-			s.Properties[name] = json.RawMessage(value)
-			space -= len(name) + len(value)
-		}
-	}
+	space := s.showProperties(m, limits.MessageJSON)
 	text := func(name string) string {
 		v, _ := m.Property(name)
 		str, _ := v.Str()
@@ -221,9 +230,29 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 	return s
 }
 
+// showProperties shows the properties that fit into space, and returns what is left of it.
+func (s *shown) showProperties(m *message.Message, space int) int {
+	object := []byte{'{'}
+	for name, v := range m.Properties() {
+		to := object
+		if len(to) > 1 {
+			to = append(to, ',')
+		}
+		to, ok := property.Append(to, codec.String(name), space-len(to))
+		if ok {
+			to, ok = property.Append(append(to, ':'), v, space-len(to))
+		}
+		if s.PropertiesTruncated = s.PropertiesTruncated || !ok; ok {
+			object = to
+		}
+	}
+	s.Properties = append(object, '}')
+	return space - len(s.Properties)
+}
+
 // showBody shows up to limit bytes of the body, or an AMQP value if it is not
 // longer and its JSON is not longer than space.
-func (s *Message) showBody(m *message.Message, limit, space int) {
+func (s *shown) showBody(m *message.Message, limit, space int) {
 	if body, ok := dataOf(m); ok {
 		if s.Truncated = len(body) > limit; s.Truncated {
 			body = cutRune(body[:limit])

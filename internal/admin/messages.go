@@ -258,7 +258,7 @@ func showOne(c *call, addr string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return one{d, m, c.Broker.ClassName(addr, d.Class)}, nil
+	return newOne(c, d, m, c.Broker.ClassName(addr, d.Class))
 }
 
 func send(c *call) (any, error) {

@@ -36,7 +36,7 @@ type peeking struct {
 	ds     []broker.Delivery
 	looked int
 	over   bool // there is nothing at or above from
-	first  *Message
+	first  []byte
 }
 
 // inTurn runs work that takes a processor for a moment, when there is one to spare.
@@ -46,10 +46,13 @@ func (c *call) inTurn(work func()) {
 	work()
 }
 
-// next returns the next message to show, nil if there is none or the request
+// next returns the JSON of the next message to show, nil if there is none or the request
 // has reached its limit of examined messages. After an error, from is still the
 // number of that message.
-func (p *peeking) next() (*Message, error) {
+//
+// While a slow client is written to, the JSON is all that is in memory, and it is charged. What
+// it is made from is there during a turn only.
+func (p *peeking) next() ([]byte, error) {
 	for p.left > 0 && p.looked < limits.Examined {
 		if len(p.ds) == 0 {
 			if err := p.c.recheck(); err != nil {
@@ -81,21 +84,27 @@ func (p *peeking) next() (*Message, error) {
 		case err != nil:
 			return nil, err
 		}
-		shown := err == nil
+		found := err == nil
 		class := p.c.Broker.ClassName(p.addr, d.Class)
 		p.looked++
-		var s Message
+		var b []byte
 		p.c.inTurn(func() {
-			if shown = shown && (p.wanted == nil || p.wanted(d, m)); shown {
-				s = show(d, m, bodyPreview)
+			if found && (p.wanted == nil || p.wanted(d, m)) {
+				s := show(d, m, bodyPreview)
 				s.Class = class
+				if b, err = s.encode(); err == nil {
+					err = p.c.chargeLargest(int64(len(b)))
+				}
 			}
 		})
+		if b != nil && err != nil {
+			return nil, err
+		}
 		p.from = d.Seq + 1
 		*d, p.ds = broker.Delivery{}, p.ds[1:] // a slow client does not keep what it has seen
-		if shown {
+		if b != nil {
 			p.left--
-			return &s, nil
+			return b, nil
 		}
 	}
 	return nil, nil
@@ -108,13 +117,9 @@ func (p *peeking) stream(w io.Writer) error {
 		return err
 	}
 	size := 0
-	for m, between := p.first, ""; m != nil; between = "," {
-		var b []byte
-		var err error
-		p.c.inTurn(func() { b, err = json.Marshal(m) })
-		if err != nil {
-			return err
-		}
+	b := p.first
+	p.first = nil
+	for between := ""; b != nil; between = "," {
 		if _, err := io.WriteString(w, between); err != nil {
 			return err
 		}
@@ -124,7 +129,8 @@ func (p *peeking) stream(w io.Writer) error {
 		if size += len(b); size >= limits.PeekJSON {
 			break
 		}
-		if m, err = p.next(); err != nil {
+		var err error
+		if b, err = p.next(); err != nil {
 			break
 		}
 	}
@@ -142,59 +148,76 @@ func (p *peeking) stream(w io.Writer) error {
 	return err
 }
 
-// one is a message that is shown with all of its body.
+// one is a message that is shown with all of its body: head is written before the body, and
+// tail behind it. A body that is not large, or not data, is in head.
 type one struct {
-	d     *broker.Delivery
-	m     *message.Message
-	class string
+	head, body, tail []byte
+	text             bool // body is text
 }
 
-// stream implements streamed. A body of data, which may be large, is written as it is
-// encoded; another is JSON of a bounded size.
+// newOne describes a message, and charges the JSON of all but a large body, which is written as it
+// is encoded. The message is let go.
+func newOne(c *call, d *broker.Delivery, m *message.Message, class string) (o one, err error) {
+	body, ok := dataOf(m)
+	large := ok && len(body) > bodyPiece
+	c.inTurn(func() {
+		limit := m.Size()
+		if large {
+			limit = 0
+		}
+		s := show(d, m, limit)
+		s.Class = class
+		if large {
+			o.body, o.text = body, utf8.Valid(body)
+			s.Body, s.Truncated, s.BodyType = nil, false, BodyBase64
+			if o.text {
+				s.BodyType = BodyText
+			}
+		}
+		if o.head, err = s.encode(); err == nil {
+			err = c.charge(int64(len(o.head)))
+		}
+	})
+	o.tail = []byte{'\n'}
+	if large {
+		o.head, o.tail = append(o.head[:len(o.head)-1], `,"body":"`...), []byte("\"}\n")
+	}
+	return o, err
+}
+
+// stream implements streamed.
 func (o one) stream(w io.Writer) error {
-	body, ok := dataOf(o.m)
-	if !ok || len(body) <= bodyPiece {
-		s := show(o.d, o.m, o.m.Size())
-		s.Class = o.class
-		return json.NewEncoder(w).Encode(s)
-	}
-	s := show(o.d, o.m, 0)
-	s.Class = o.class
-	s.Body, s.Truncated, s.BodyType = nil, false, BodyBase64
-	if utf8.Valid(body) {
-		s.BodyType = BodyText
-	}
-	head, err := json.Marshal(s)
-	if err != nil {
+	_, err := w.Write(o.head)
+	switch {
+	case err != nil:
 		return err
-	}
-	head = append(head[:len(head)-1], `,"body":"`...)
-	if _, err := w.Write(head); err != nil {
-		return err
-	}
-	if s.BodyType == BodyText {
-		err = streamText(w, body)
-	} else {
+	case o.text:
+		err = streamText(w, o.body)
+	case o.body != nil:
 		e := base64.NewEncoder(base64.StdEncoding, w)
-		_, err = e.Write(body)
+		_, err = e.Write(o.body)
 		err = errors.Join(err, e.Close())
 	}
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, "\"}\n")
+	_, err = w.Write(o.tail)
 	return err
 }
 
-// bodyPiece is how much of a body is encoded at a time.
-const bodyPiece = 64 << 10
+const (
+	// bodyPiece is how large a body is that is encoded as it is written.
+	bodyPiece = 64 << 10
+	// textPiece is how much of it is encoded at a time. It is up to six times as large in JSON.
+	textPiece = 8 << 10
+)
 
 // streamText writes the contents of a JSON string, without the quotes.
 func streamText(w io.Writer, text []byte) error {
 	for len(text) > 0 {
 		piece := text
-		if len(piece) > bodyPiece {
-			piece = cutRune(piece[:bodyPiece])
+		if len(piece) > textPiece {
+			piece = cutRune(piece[:textPiece])
 		}
 		text = text[len(piece):]
 		b, err := json.Marshal(string(piece))

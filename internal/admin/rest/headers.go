@@ -62,22 +62,58 @@ func parseHeader(text string) (codec.Value, error) {
 	return codec.String(text), nil
 }
 
+const (
+	// headerCost is about what a property takes as a header besides its name and its text: in the
+	// map of headers, in the copy that net/http makes of it, and in the list by which it is sorted.
+	headerCost = 320
+	// headerPiece is how much of that is charged at a time.
+	headerPiece = 16 << 10
+)
+
 // setHeaders writes the properties of a message as headers, in their own
-// spelling. Properties that have a meaning in HTTP are left out: the sender of
+// spelling, and charges what they take. Without memory for them, it writes none and returns false.
+//
+// Properties that have a meaning in HTTP are left out: the sender of
 // a message must not control its receiver's browser or proxy. So are properties
 // that would make the headers larger than properties may be.
-func setHeaders(h http.Header, m *message.Message) {
+func setHeaders(h http.Header, m *message.Message, charge func(int64) bool) bool {
 	space := limits.Properties
+	cost := int64(0)
 	for name, v := range m.Properties() {
-		if !isToken(name) || isOurs(name) || isObeyed(name) {
+		if !isHeader(name) {
 			continue
 		}
 		if text, ok := formatHeader(v, space-len(name)); ok {
 			h[name] = []string{text}
 			space -= len(name) + len(text)
+			cost += headerCost + int64(len(name)+len(text))
+		}
+		if cost >= headerPiece {
+			if !charge(cost) {
+				unsetHeaders(h, m)
+				return false
+			}
+			cost = 0
+		}
+	}
+	if !charge(cost) {
+		unsetHeaders(h, m)
+		return false
+	}
+	return true
+}
+
+// unsetHeaders removes what setHeaders has written.
+func unsetHeaders(h http.Header, m *message.Message) {
+	for name := range m.Properties() {
+		if isHeader(name) {
+			delete(h, name)
 		}
 	}
 }
+
+// isHeader reports whether the property with a name is written as a header.
+func isHeader(name string) bool { return isToken(name) && !isOurs(name) && !isObeyed(name) }
 
 // formatHeader returns a value in up to most bytes of JSON.
 func formatHeader(v codec.Value, most int) (string, bool) {

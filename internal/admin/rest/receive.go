@@ -83,9 +83,17 @@ func (c *call) receive(mode broker.Mode) error {
 	if err != nil {
 		return err
 	}
+	body, ok := bodyOf(m, c.charge)
+	if !ok || !setHeaders(c.w.Header(), m, c.charge) {
+		broker.Return([]broker.Delivery{*d})
+		return problem.Busy()
+	}
 	c.Broker.NoteDelivered(c.entity, c.grant.Holder(), d, m)
-	return c.answer(d, m)
+	return c.answer(d, m, body)
 }
+
+// charge charges n bytes until the handler returns, and reports whether there was space for them.
+func (c *call) charge(n int64) bool { return c.ChargeMemory(c.Request, n) }
 
 // await waits for a message. When the time is up it drains, so that a message
 // that is just on its way is not left behind under a lock.
@@ -129,12 +137,11 @@ func (c *call) wait() (time.Duration, error) {
 	return time.Duration(min(n, maxWait)) * time.Second, nil
 }
 
-// answer writes a message. A locked message is sent with the address by which
-// it is settled.
-func (c *call) answer(d *broker.Delivery, m *message.Message) error {
+// answer writes a message, whose properties are among the headers already. A locked message is
+// sent with the address by which it is settled.
+func (c *call) answer(d *broker.Delivery, m *message.Message, body []byte) error {
 	p := received(d, m)
 	head := c.w.Header()
-	setHeaders(head, m)
 	b, err := json.Marshal(p)
 	if err != nil {
 		return err
@@ -147,7 +154,7 @@ func (c *call) answer(d *broker.Delivery, m *message.Message) error {
 		head.Set("Location", c.location(p))
 	}
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(bodyOf(m)) // the client has left, then; the lock runs out
+	_, _ = c.w.Write(body) // the client has left, then; the lock runs out
 	return nil
 }
 
@@ -175,13 +182,20 @@ func (c *call) location(p brokerProperties) string {
 	return scheme + "://" + c.Host + path.EscapedPath()
 }
 
+const (
+	// smallJSON is how large the JSON of a body may be that is not charged beside its message.
+	smallJSON = 4 << 10
+	// jsonGrowth is how often it is there while it grows.
+	jsonGrowth = 2
+)
+
 // bodyOf returns the body as bytes: data as it is, text and binary values as
-// their content, others in JSON. If a value is too large in JSON, the whole
-// encoded message is returned instead: nothing is lost, and no JSON is built.
-func bodyOf(m *message.Message) []byte {
+// their content, others in JSON, which is charged. If a value is too large in JSON, the whole
+// encoded message is returned instead: nothing is lost, and no JSON is built. Without memory for
+// the JSON, ok is false.
+func bodyOf(m *message.Message, charge func(int64) bool) (body []byte, ok bool) {
 	v, ok := m.Value()
 	if !ok {
-		var body []byte
 		for data := range m.Data() {
 			body = append(body, data...)
 		}
@@ -190,19 +204,26 @@ func bodyOf(m *message.Message) []byte {
 			lists = append(lists, list)
 		}
 		if lists == nil {
-			return body
+			return body, true
 		}
 		v = codec.List(lists...)
 	}
 	switch v.Kind() {
 	case codec.KindString, codec.KindSymbol, codec.KindBinary:
 		b, _ := v.Bytes()
-		return b
+		return b, true
 	}
-	if b, ok := property.Append(nil, v, max(limits.MessageJSON, 4*m.BodySize())); ok {
-		return b
+	if b, ok := property.Append(nil, v, smallJSON); ok {
+		return b, true
 	}
-	return m.Bytes()
+	most := max(limits.MessageJSON, 4*m.BodySize())
+	if !charge(jsonGrowth * int64(most)) {
+		return nil, false
+	}
+	if b, ok := property.Append(nil, v, most); ok {
+		return b, true
+	}
+	return m.Bytes(), true
 }
 
 // token reads the lock in the path. One that cannot be a lock is one that is lost.
