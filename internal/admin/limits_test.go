@@ -5,7 +5,9 @@ package admin
 import (
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -126,6 +128,41 @@ func TestAnswerWithManyMessagesIsBounded(t *testing.T) {
 	}
 	if seen != n {
 		t.Errorf("all answers have %d messages, want %d", seen, n)
+	}
+}
+
+// A sender can name a time that JSON has no text for. Its message is shown with the nearest that
+// has one, and those behind it are shown as well.
+func TestTimesBeyondJSONAreShown(t *testing.T) {
+	for name, at := range map[string]struct {
+		ms   int64
+		want string
+	}{
+		"after the year 9999": {1 << 52, "9999-12-31T23:59:59Z"},
+		"before the year 0":   {math.MinInt64, "0000-01-01T00:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t)
+			r.queue(entity.Queue{Name: "q"})
+			ms := codec.Raw(binary.BigEndian.AppendUint64([]byte{0x83}, uint64(at.ms)))
+			odd := message.Draft{Annotations: []message.Pair{{Name: message.AnnotationScheduledEnqueueTime, Value: ms}},
+				Application: []message.Pair{{Name: "at", Value: ms}}}
+			last := message.Draft{Body: []byte("last")}
+			r.store("q", odd.Message())
+			r.store("q", last.Message())
+			got := r.want(200, "GET", apiRoot+"/queues/q/messages", "")
+			var l Messages
+			got.into(t, &l)
+			if n := len(l.Messages); n != 2 || l.Messages[n-1].Body != "last" {
+				t.Errorf("the list is %s, want both messages", got.body)
+			}
+			for _, s := range []string{got.body, r.want(200, "GET", apiRoot+"/queues/q/messages/1", "").body} {
+				if !strings.Contains(s, `"scheduledEnqueueTime":"`+at.want) {
+					t.Errorf("it is shown as %s, want %s", s, at.want)
+				}
+			}
+			r.want(200, "GET", apiRoot+"/queues/q/messages/1/explain", "")
+		})
 	}
 }
 

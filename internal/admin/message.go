@@ -185,14 +185,34 @@ type propertiesJSON []byte
 // MarshalJSON implements [json.Marshaler].
 func (p propertiesJSON) MarshalJSON() ([]byte, error) { return p, nil }
 
-// encode returns the JSON of a message.
-func (s *shown) encode() ([]byte, error) { return json.Marshal(s) }
+// encode returns the JSON of a message. A message that has no JSON is shown by its number, its
+// state and its size, so that it can be found and removed and does not end the list that it is in.
+func (s *shown) encode() ([]byte, error) {
+	b, err := json.Marshal(s)
+	if err == nil {
+		return b, nil
+	}
+	return json.Marshal(Message{SequenceNumber: s.SequenceNumber, State: s.State, Level: s.Level, Size: s.Size,
+		Properties: map[string]any{}, PropertiesTruncated: true, Truncated: true})
+}
+
+// jsonTime returns a time in UTC that has a text in JSON, which has four digits for the year: the
+// first or the last such second stands for a time beyond. A sender can name any time.
+func jsonTime(t time.Time) time.Time {
+	switch t = t.UTC(); {
+	case t.Year() < 0:
+		return time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	case t.Year() > 9999:
+		return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	}
+	return t
+}
 
 // show describes a message, with at most limit bytes of its body.
 func show(d *broker.Delivery, m *message.Message, limit int) shown {
 	s := shown{Message: Message{
 		SequenceNumber: d.Seq, EnqueuedSequenceNumber: d.Origin, State: stateNames[d.State], Level: d.Level,
-		DeliveryCount: d.Failures, EnqueuedAt: d.EnqueuedAt.UTC(), LockedUntil: d.LockedUntil.UTC(), ExpiresAt: d.ExpiresAt.UTC(),
+		DeliveryCount: d.Failures, EnqueuedAt: jsonTime(d.EnqueuedAt), LockedUntil: jsonTime(d.LockedUntil), ExpiresAt: jsonTime(d.ExpiresAt),
 		Size: m.Size(),
 	}}
 	if d.State == queue.Retrying {
@@ -214,7 +234,7 @@ func show(d *broker.Delivery, m *message.Message, limit int) shown {
 	}
 	s.TimeToLive = entity.Duration(cmp.Or(d.TTL(), h.TTL)) // a dead letter does not expire, and shows what was sent
 	if at, ok := m.ScheduledEnqueueTime(); ok {
-		s.ScheduledTime = at.UTC()
+		s.ScheduledTime = jsonTime(at)
 	}
 	space := s.showProperties(m, limits.MessageJSON)
 	text := func(name string) string {
