@@ -54,7 +54,7 @@ func (r *anonymousSender) Transfer(in *endpoint.Incoming) {
 // accept returns the messages of a delivery and the way to where they go; no way if
 // they are there already, at a dynamic node.
 func (r *anonymousSender) accept(in *endpoint.Incoming) (Sender, []*message.Message, error) {
-	ms, err := wire.Unpack(nil, in)
+	ms, err := r.c.Unpack(nil, in, r.c.sending.Key, r.c.arrived)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -136,8 +136,8 @@ func (r *anonymousSender) answer(d endpoint.Delivery, err error) {
 	r.link.Settle(d, frame.Accepted())
 }
 
-// StoresDeliveries implements Storer.
-func (r *anonymousSender) StoresDeliveries() {}
+// Messages implements Storer.
+func (r *anonymousSender) Messages(d endpoint.Arriving) int { return wire.Messages(d) }
 
 func (r *anonymousSender) Credit()                       {}
 func (r *anonymousSender) Disposition(*endpoint.Outcome) {}

@@ -19,6 +19,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
 )
 
 // SenderCredit is the credit that Azure gives a sender. The JavaScript SDK gives up if
@@ -58,8 +59,10 @@ type Conn struct {
 	cbs        struct{ requests, replies *endpoint.Link } // at most one of each
 	// unsynced is the memory of the peer's deliveries that wait for the broker.
 	unsynced *outbox.Unsynced
-	// asked is the link that unsynced was last asked for.
-	asked *endpoint.Link
+	// asked is the link that unsynced was last asked for, and arrived how many messages its
+	// delivery becomes.
+	asked   *endpoint.Link
+	arrived int
 	// watched are the queues and topics whose changes we are notified of.
 	watched map[string]struct{}
 	// watchMost is how many of them there are when the next look is due at which
@@ -93,7 +96,8 @@ type Event = outbox.Event
 // which takes over the charge with Conn.TakeCharge.
 type Storer interface {
 	Node
-	StoresDeliveries()
+	// Messages returns how many messages a delivery becomes while it is stored, at least one.
+	Messages(d endpoint.Arriving) int
 }
 
 // Tracker is a node that wants to know how far its deliveries have come; see
@@ -108,7 +112,7 @@ type Tracker interface {
 type attachment struct {
 	node    Node
 	tracker Tracker // nil if it is none
-	stores  bool
+	storer  Storer  // nil if it is none
 }
 
 func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Conn {
@@ -199,6 +203,17 @@ func (c *Conn) Unsynced() *budget.Account { return c.unsynced.Account() }
 // TakeCharge returns what Unsynced was charged for the delivery that a Storer was just
 // given. It is put into the event that answers the delivery, or given back.
 func (c *Conn) TakeCharge() int64 { return c.unsynced.Take() }
+
+// Arrived returns how many messages the delivery becomes that a Storer was just given.
+func (c *Conn) Arrived() int { return c.arrived }
+
+// Unpack is [wire.Unpack] of a delivery that becomes so many messages. If they are many, it waits
+// for a turn of the owner, which is the path of their entity, or the key of the peer if that is not
+// known: until then the delivery is in memory as it came.
+func (c *Conn) Unpack(dst []*message.Message, in *endpoint.Incoming, owner string, messages int) ([]*message.Message, error) {
+	defer c.svc.broker.TurnFor(owner, messages).End()
+	return wire.Unpack(dst, in)
+}
 
 // Require reports that the peer may not do want at a path, in the words of the service.
 func (c *Conn) Require(want access.Rights, path string) error { return c.grants.require(want, path) }
@@ -310,7 +325,7 @@ func (c *Conn) linksAt(path string) Links {
 func (c *Conn) Attached(l *endpoint.Link, n Node) {
 	a := &attachment{node: n}
 	a.tracker, _ = n.(Tracker)
-	_, a.stores = n.(Storer)
+	a.storer, _ = n.(Storer)
 	l.Value = a
 	c.links[l] = a
 	if to, ok := n.(*replies); ok {
@@ -336,10 +351,10 @@ func (c *app) Unsent(l *endpoint.Link, ref uint64) {
 }
 
 // Reserve charges a delivery that the broker will be asked to store.
-func (c *app) Reserve(l *endpoint.Link, size int) bool {
-	if a, ok := l.Value.(*attachment); ok && a.stores {
-		c.asked = l
-		return c.unsynced.Reserve(size)
+func (c *app) Reserve(l *endpoint.Link, d endpoint.Arriving) bool {
+	if a, ok := l.Value.(*attachment); ok && a.storer != nil {
+		c.asked, c.arrived = l, a.storer.Messages(d)
+		return c.unsynced.Reserve(d.Size(), c.arrived)
 	}
 	return true
 }

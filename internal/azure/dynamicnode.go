@@ -149,7 +149,7 @@ func (c *Conn) attachToDynamicNode(l *endpoint.Link) error {
 }
 
 func (s *toDynamicNode) Transfer(in *endpoint.Incoming) {
-	ms, err := wire.Unpack(nil, in)
+	ms, err := s.c.Unpack(nil, in, s.c.sending.Key, wire.Messages(in.Arriving()))
 	if err == nil {
 		err = s.c.svc.nodes.forward(s.addr, ms, nil)
 	}

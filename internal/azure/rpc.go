@@ -94,7 +94,7 @@ func (q *requests) Transfer(in *endpoint.Incoming) {
 		q.link.Settle(in.Delivery, frame.Rejected(ErrNoMemory))
 		return
 	}
-	ms, err := wire.Unpack(nil, in)
+	ms, err := q.c.Unpack(nil, in, q.c.sending.Key, wire.Messages(in.Arriving()))
 	if err == nil {
 		err = checkIDs(ms[0])
 	}

@@ -196,7 +196,7 @@ type adder struct {
 	counter *counter
 }
 
-func (a *adder) StoresDeliveries() {}
+func (a *adder) Messages(endpoint.Arriving) int { return 1 }
 
 func (a *adder) Transfer(in *endpoint.Incoming) {
 	d, charge := in.Delivery, a.ls.TakeCharge()

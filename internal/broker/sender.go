@@ -38,22 +38,24 @@ func (s *Sender) ID() uint64 { return uint64(s.n.ID) }
 // MaxMessageSize is the size in bytes of the largest message that the entity accepts.
 func (s *Sender) MaxMessageSize() int64 { return s.n.Definition().MaxMessage() }
 
-// Unsynced is how much memory a message of size bytes, or a batch of them, takes until it
-// is durable: its bytes, those bytes once more in the journal's buffer, and an overhead.
-// A caller should bound the sum. What many messages or copies take beyond that is charged
-// to SenderOptions.Unsynced.
-func Unsynced(size int) int64 { return 2*int64(size) + 1<<10 }
+// Unsynced is how much memory a batch of messages with size bytes together takes until it
+// is durable: its bytes, those bytes once more in the journal's buffer, and for each message an
+// overhead. A caller should bound the sum, and charge it before it takes the messages apart.
+// What copies take beyond that is charged to SenderOptions.Unsynced.
+func Unsynced(size, messages int) int64 { return 2*int64(size) + int64(messages)<<10 }
 
 // Send stores a batch, all of it or nothing. It waits for nothing but, if rules or conditions
 // are expensive, for a processor that may evaluate them. It does not retain the slice; done is called exactly once, when the batch is durable or rejected. A message
 // with a scheduled time is delivered then.
 func (s *Sender) Send(batch []*message.Message, done func(error)) {
+	turn := s.b.TurnFor(s.n.Path, len(batch))
+	defer turn.End()
 	if err := catalog.CheckBatch(batch); err != nil {
 		done(err)
 		return
 	}
 	batch = s.b.prepare(s.n, s.options, batch)
-	s.b.Catalog.Send(s.n, batch, catalog.SendOptions{Unsynced: s.options.Unsynced, Waits: true}, func(_ []queue.SeqNo, err error) { done(err) })
+	s.b.Catalog.Send(s.n, batch, catalog.SendOptions{Unsynced: s.options.Unsynced, Waits: true, Turn: turn}, func(_ []queue.SeqNo, err error) { done(err) })
 }
 
 // Close ends the sender.

@@ -116,8 +116,8 @@ func (s *sender) answer(d endpoint.Delivery, err error) {
 	}
 }
 
-// StoresDeliveries implements azure.Storer.
-func (s *sender) StoresDeliveries() {}
+// Messages implements azure.Storer: the events of a batch are stored as one piece.
+func (s *sender) Messages(endpoint.Arriving) int { return 1 }
 
 // Check implements azure.Node.
 func (s *sender) Check() error {

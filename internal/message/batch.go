@@ -49,6 +49,26 @@ func Batch(raw []byte) iter.Seq2[*Message, error] {
 	}
 }
 
+// CountBatch returns how many messages Batch yields of an envelope at most, at least one. It
+// reads no message.
+func CountBatch(raw []byte) int {
+	envelope := Message{raw: raw}
+	if err := envelope.scan(false); err != nil {
+		respelled, err := Parse(raw)
+		if err != nil {
+			return 1 // Batch yields none
+		}
+		envelope = *respelled
+	}
+	n := 0
+	for b := envelope.bytes(sectionBody); len(b) > 0 && b[2] == codeData && n < limits.Batch; n++ {
+		r := codec.NewReader(b[descriptorLen:])
+		r.Binary()
+		b = r.Rest()
+	}
+	return max(n, 1)
+}
+
 // AppendBatch appends an envelope of FormatBatch with ms, of which there is at
 // least one. As with the SDKs, the envelope repeats all of the first message but
 // its body.

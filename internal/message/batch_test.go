@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 func TestBatchRoundTrip(t *testing.T) {
@@ -54,6 +55,34 @@ func TestMessagesOfABatchHaveBytesOfTheirOwn(t *testing.T) {
 		if !bytes.Equal(m.Bytes(), small.Message().Bytes()) || cap(m.Bytes()) > 2*m.Size() {
 			t.Errorf("message %d is % x, with space for %d bytes", i, m.Bytes(), cap(m.Bytes()))
 		}
+	}
+}
+
+// Messages are counted before any is read, however the envelope is written.
+func TestBatchesAreCounted(t *testing.T) {
+	inner := Draft{Body: []byte("x")}
+	empty := unhex(t, "005375a000")
+	for _, c := range []struct {
+		name string
+		raw  []byte
+		want int
+	}{
+		{"one", AppendBatch(nil, inner.Message()), 1},
+		{"three", AppendBatch(nil, inner.Message(), inner.Message(), inner.Message()), 3},
+		{"with properties", AppendBatch(nil, func() *Message { d := full(); return d.Message() }(), inner.Message()), 2},
+		{"in another spelling", bytes.Repeat(unhex(t, "00800000000000000075a000"), 5), 5},
+		{"none", nil, 1},
+		{"no batch", unhex(t, "00537740"), 1},
+		{"damaged", empty[:4], 1},
+		{"more than there may be", bytes.Repeat(empty, limits.Batch+10), limits.Batch},
+	} {
+		if n := CountBatch(c.raw); n != c.want {
+			t.Errorf("%s: %d messages, want %d", c.name, n, c.want)
+		}
+	}
+	raw := AppendBatch(nil, inner.Message(), inner.Message())
+	if n := testing.AllocsPerRun(10, func() { CountBatch(raw) }); n != 0 {
+		t.Errorf("counting allocates %v times", n)
 	}
 }
 

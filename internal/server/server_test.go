@@ -678,7 +678,7 @@ func TestSendersWaitWhileTheDiskHangs(t *testing.T) {
 	<-disk.hangs
 	// All of them together want twelve times as much as one key may have: half of it.
 	most, share := int64(0), all.Limit()/2
-	for deadline := time.After(30 * time.Second); most < share-broker.Unsynced(size+1000); {
+	for deadline := time.After(30 * time.Second); most < share-broker.Unsynced(size+1000, 1); {
 		select {
 		case <-deadline:
 			t.Fatalf("%d of %d bytes are charged, and no more", most, share)

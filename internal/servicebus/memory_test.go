@@ -3,6 +3,7 @@
 package servicebus
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -391,6 +392,46 @@ func TestDeliveryThatIsNotTakenOverIsNotCharged(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A batch is charged with the messages that it becomes before it is taken apart: one of many
+// empty messages waits for memory as a large one does.
+func TestMessagesOfABatchAreChargedBeforeTheyAreRead(t *testing.T) {
+	for name, frames := range map[string]int{"in one frame": 1, "in several": 4} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const messages = 1000
+				b := start(t)
+				p := b.raw(t, 100)
+				p.reads()
+				p.say(&frame.Attach{Name: "s", Role: frame.Sender, Source: &frame.Source{}, Target: &frame.Target{Address: "q"}})
+				synctest.Wait()
+				account := b.opened.last().Unsynced()
+				const left = 100 << 10
+				account.Charge(account.Limit() - left)
+				batch := bytes.Repeat([]byte{0x00, 0x53, 0x75, 0xa0, 0x00}, messages)
+				for i := range frames {
+					part := batch[i*len(batch)/frames : (i+1)*len(batch)/frames]
+					f := &frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("1"), MessageFormat: uint32(message.FormatBatch), More: i < frames-1}
+					raw := append(f.Append(frame.AppendHeader(nil, frame.TypeAMQP, 0)), part...)
+					frame.SetSize(raw, 0)
+					p.write(raw)
+				}
+				synctest.Wait()
+				if u := b.memory.Usage(); u.Waiting != 1 {
+					t.Errorf("%d charges wait, want that of the batch", u.Waiting)
+				}
+				account.Release(account.Limit() - left)
+				synctest.Wait()
+				if u := b.memory.Usage(); u.Unsynced != 0 {
+					t.Errorf("%d bytes are charged for a batch that is stored", u.Unsynced)
+				}
+				if rt, err := b.broker.Runtime(t.Context(), "q"); err != nil || rt.Counts.Active != messages {
+					t.Errorf("%d messages are stored, want %d; %v", rt.Counts.Active, messages, err)
+				}
+			})
+		})
+	}
 }
 
 // Messages that were scheduled are charged until they are durable, also if the client does

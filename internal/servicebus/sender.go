@@ -76,7 +76,7 @@ func (s *sender) Transfer(in *endpoint.Incoming) {
 	if n, changed := s.window.After(len(in.Payload)); changed {
 		s.link.SetWindow(n)
 	}
-	ms, err := wire.Unpack(s.batch[:0], in)
+	ms, err := s.c.Unpack(s.batch[:0], in, s.path, s.c.Arrived())
 	defer clear(ms)
 	if err != nil {
 		s.c.Unsynced().Release(charge)
@@ -107,8 +107,8 @@ func (s *sender) answer(d endpoint.Delivery, err error) {
 	}
 }
 
-// StoresDeliveries implements azure.Storer.
-func (s *sender) StoresDeliveries() {}
+// Messages implements azure.Storer.
+func (s *sender) Messages(d endpoint.Arriving) int { return wire.Messages(d) }
 
 // Check implements azure.Node.
 func (s *sender) Check() error {

@@ -72,7 +72,7 @@ func Store(ctx context.Context, to *broker.Sender, batch []*message.Message, uns
 	for _, m := range batch {
 		size += m.Size()
 	}
-	charge := broker.Unsynced(size)
+	charge := broker.Unsynced(size, len(batch))
 	if !unsynced.TryTake(charge) {
 		return fmt.Errorf("%w: too much waits for the disk; try again later", broker.ErrBusy)
 	}

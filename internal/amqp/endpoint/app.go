@@ -27,12 +27,12 @@ type App interface {
 	// later; until then the peer cannot use the link.
 	Attach(l *Link)
 
-	// Reserve asks whether the App has space for a whole delivery of size bytes on l,
-	// before it is handed over. If not, the peer is paused: nothing more that it
+	// Reserve asks whether the App has space for a whole delivery on l, before it is
+	// handed over. If not, the peer is paused: nothing more that it
 	// sends is looked at until [Conn.Resume], and then the App is asked about the
 	// same delivery again. Space that was reserved and is not followed by Transfer is
 	// followed by Detached: the peer broke a rule, or left.
-	Reserve(l *Link, size int) bool
+	Reserve(l *Link, d Arriving) bool
 
 	// Transfer hands over a whole delivery on a link on which we receive. The
 	// App answers each with exactly one Settle, now or later, also when the

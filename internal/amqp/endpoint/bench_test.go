@@ -29,7 +29,7 @@ func (a *nullApp) Attach(l *Link) {
 	l.Accept(Accept{Credit: 1000})
 }
 
-func (a *nullApp) Reserve(*Link, int) bool        { return true }
+func (a *nullApp) Reserve(*Link, Arriving) bool   { return true }
 func (a *nullApp) Transfer(l *Link, in *Incoming) { l.Settle(in.Delivery, frame.Accepted()) }
 
 func (a *nullApp) Credit(l *Link) {

@@ -235,8 +235,8 @@ type crowdedApp struct {
 	sizes []int // that it was asked for
 }
 
-func (a *crowdedApp) Reserve(_ *Link, size int) bool {
-	a.sizes = append(a.sizes, size)
+func (a *crowdedApp) Reserve(_ *Link, d Arriving) bool {
+	a.sizes = append(a.sizes, d.Size())
 	a.given = a.space
 	return a.space
 }

@@ -72,7 +72,7 @@ func (a *queueApp) Attach(l *Link) {
 // pollAddress is where each grant of credit is drained.
 const pollAddress = "polls"
 
-func (a *queueApp) Reserve(*Link, int) bool {
+func (a *queueApp) Reserve(*Link, Arriving) bool {
 	a.asked++
 	if a.crowded > 0 && a.asked%a.crowded == 0 {
 		return false

@@ -44,12 +44,36 @@ func (s *Session) onTransfer(t *frame.Transfer, payload []byte) {
 // reserve reports whether the App has space for the delivery that a transfer
 // completes. It is not asked about what will be refused anyway.
 func (l *Link) reserve(t *frame.Transfer, payload []byte) bool {
-	size := len(l.body) + len(payload)
+	d := Arriving{Format: t.MessageFormat, before: l.body, last: payload}
+	if l.receiving {
+		d.Format = l.head.Format
+	}
 	if t.More || t.Aborted || l.state != attached || l.Role() != frame.Receiver ||
-		!l.receiving && l.credit == 0 || uint64(size) > l.maxMessage {
+		!l.receiving && l.credit == 0 || uint64(d.Size()) > l.maxMessage {
 		return true
 	}
-	return l.session.m.app.Reserve(l, size)
+	return l.session.m.app.Reserve(l, d)
+}
+
+// Arriving is a delivery that has come as a whole and is not handed over yet.
+type Arriving struct {
+	Format       uint32
+	before, last []byte // the payload of its last transfer, and of those before
+}
+
+// Arriving returns the delivery as it was before it was handed over.
+func (in *Incoming) Arriving() Arriving { return Arriving{Format: in.Format, last: in.Payload} }
+
+// Size is the number of bytes of its payload.
+func (d Arriving) Size() int { return len(d.before) + len(d.last) }
+
+// Payload returns its bytes, which must not be changed and are valid until the App returns. Those
+// of several transfers are copied.
+func (d Arriving) Payload() []byte {
+	if len(d.before) == 0 {
+		return d.last
+	}
+	return append(d.before[:len(d.before):len(d.before)], d.last...)
 }
 
 // receive takes the first transfer of a delivery, which is the only one of most.

@@ -72,7 +72,7 @@ func (p *player) Attach(l *Link) {
 	}
 }
 
-func (p *player) Reserve(*Link, int) bool { return true }
+func (p *player) Reserve(*Link, Arriving) bool { return true }
 
 func (p *player) Transfer(l *Link, in *Incoming) {
 	body := string(in.Payload)

@@ -31,10 +31,10 @@ func NewUnsynced(account *budget.Account, do func(func()), resume func()) *Unsyn
 // Account is what is charged.
 func (u *Unsynced) Account() *budget.Account { return u.account }
 
-// Reserve charges a delivery of size bytes and reports whether there was memory. If not,
-// it is charged as soon as there is, and then the peer is read from again.
-func (u *Unsynced) Reserve(size int) bool {
-	n := broker.Unsynced(size)
+// Reserve charges a delivery of size bytes with some messages, and reports whether there was
+// memory. If not, it is charged as soon as there is, and then the peer is read from again.
+func (u *Unsynced) Reserve(size, messages int) bool {
+	n := broker.Unsynced(size, messages)
 	switch {
 	case u.withdraw != nil:
 		return false // resumed for another reason

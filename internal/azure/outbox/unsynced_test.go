@@ -12,11 +12,11 @@ import (
 // A delivery is charged before it is taken over,
 // once, and the charge comes back whatever becomes of it.
 func TestUnsyncedCharges(t *testing.T) {
-	root := budget.New(4 * broker.Unsynced(1000))
+	root := budget.New(4 * broker.Unsynced(1000, 1))
 	var todo []func() // what is to run in the connection's context
 	resumed := 0
 	newConn := func() *Unsynced {
-		return NewUnsynced(root.Child(2*broker.Unsynced(1000)), func(f func()) { todo = append(todo, f) }, func() { resumed++ })
+		return NewUnsynced(root.Child(2*broker.Unsynced(1000, 1)), func(f func()) { todo = append(todo, f) }, func() { resumed++ })
 	}
 	run := func() {
 		for _, f := range todo {
@@ -26,24 +26,24 @@ func TestUnsyncedCharges(t *testing.T) {
 	}
 	used := func(what string, want int64) {
 		t.Helper()
-		if got := root.Used(); got != want*broker.Unsynced(1000) {
-			t.Errorf("%s: %d bytes are charged, want %d", what, got, want*broker.Unsynced(1000))
+		if got := root.Used(); got != want*broker.Unsynced(1000, 1) {
+			t.Errorf("%s: %d bytes are charged, want %d", what, got, want*broker.Unsynced(1000, 1))
 		}
 	}
 	a, b := newConn(), newConn()
-	if !a.Reserve(1000) || !a.Reserve(1000) {
+	if !a.Reserve(1000, 1) || !a.Reserve(1000, 1) {
 		t.Fatal("no space at the beginning")
 	}
 	used("asked twice for one delivery", 1)
 	first := a.Take()
-	if !a.Reserve(1000) {
+	if !a.Reserve(1000, 1) {
 		t.Fatal("no space for a second")
 	}
 	second := a.Take()
-	if a.Reserve(1000) || a.Reserve(1000) {
+	if a.Reserve(1000, 1) || a.Reserve(1000, 1) {
 		t.Error("a connection has more than its share")
 	}
-	if !b.Reserve(1000) {
+	if !b.Reserve(1000, 1) {
 		t.Error("a connection that has its share holds up another")
 	}
 	used("two and one", 3)
@@ -55,7 +55,7 @@ func TestUnsyncedCharges(t *testing.T) {
 		t.Error("resumed outside of the connection's context")
 	}
 	run()
-	if resumed != 1 || !a.Reserve(1000) {
+	if resumed != 1 || !a.Reserve(1000, 1) {
 		t.Errorf("resumed %d times; what was waited for must be there", resumed)
 	}
 	third := a.Take()
@@ -63,10 +63,10 @@ func TestUnsyncedCharges(t *testing.T) {
 	a.answer(third)
 	a.settle()
 	used("all of a answered", 1)
-	if !b.Reserve(500) {
+	if !b.Reserve(500, 1) {
 		t.Error("no space for something smaller")
 	}
-	if got := root.Used(); got != broker.Unsynced(500) {
+	if got := root.Used(); got != broker.Unsynced(500, 1) {
 		t.Errorf("the unused charge was kept: %d bytes", got)
 	}
 	b.Close()
@@ -76,7 +76,7 @@ func TestUnsyncedCharges(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		c := newConn()
 		c.account.TryTake(c.account.Limit())
-		if c.Reserve(1000) {
+		if c.Reserve(1000, 1) {
 			t.Fatal("space in a full account")
 		}
 		if late {
@@ -94,7 +94,7 @@ func TestUnsyncedCharges(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		c := newConn()
 		c.account.TryTake(c.account.Limit())
-		if c.Reserve(1000) {
+		if c.Reserve(1000, 1) {
 			t.Fatal("space in a full account")
 		}
 		if late {
@@ -108,12 +108,12 @@ func TestUnsyncedCharges(t *testing.T) {
 		if resumed != 1 {
 			t.Errorf("resumed %d times when there was nothing to wait for", resumed)
 		}
-		if !c.Reserve(500) {
+		if !c.Reserve(500, 1) {
 			t.Error("no space for the next delivery")
 		}
 		run()
-		if got := root.Used(); got != broker.Unsynced(500) {
-			t.Errorf("%d bytes are charged for the next delivery, want %d", got, broker.Unsynced(500))
+		if got := root.Used(); got != broker.Unsynced(500, 1) {
+			t.Errorf("%d bytes are charged for the next delivery, want %d", got, broker.Unsynced(500, 1))
 		}
 		c.Cancel()
 		used("cancelled", 0)

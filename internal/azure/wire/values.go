@@ -54,6 +54,14 @@ func Tag(n uint64) []byte {
 	return tag
 }
 
+// Messages returns how many messages Unpack makes of a delivery, at least one.
+func Messages(d endpoint.Arriving) int {
+	if message.Format(d.Format) != message.FormatBatch {
+		return 1
+	}
+	return message.CountBatch(d.Payload())
+}
+
 // Unpack returns the messages of a transfer, with bytes of their own, appended to
 // dst.
 func Unpack(dst []*message.Message, in *endpoint.Incoming) ([]*message.Message, error) {

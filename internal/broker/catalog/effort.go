@@ -44,21 +44,73 @@ func (e *effort) isMuch() bool {
 type evaluation struct {
 	c     *Catalog
 	n     *Entity
-	waits bool   // as SendOptions.Waits says
-	leave func() // nil without a turn
+	waits bool  // as SendOptions.Waits says
+	turn  *Turn // nil without one
 }
 
 // next is called before each message, with the steps that those before it took.
 func (e *evaluation) next(steps int) {
-	if e.waits && e.leave == nil && (steps >= muchInBatch || e.n.Expensive()) {
-		e.leave = e.c.ForProcessor(e.n)
+	switch {
+	case e.turn != nil:
+		e.turn.share()
+	case e.waits && (steps >= muchInBatch || e.n.Expensive()):
+		e.turn = e.c.newTurn(e.n.Path)
 	}
 }
 
 // end gives the turn back.
-func (e *evaluation) end() {
-	if e.leave != nil {
-		e.leave()
+func (e *evaluation) end() { e.turn.End() }
+
+const (
+	// largeBatch is how many messages a batch has that takes turns, whatever is done with them: to
+	// take them apart and to find where they go takes some hundred microseconds.
+	largeBatch = 256
+	// turnTime is how long a turn lasts while others may wait.
+	turnTime = 10 * time.Millisecond
+)
+
+// Turn is the turn of a batch for a processor. All batches of an entity take turns, and with those
+// of others. The zero value of *Turn is none, which a small batch does not need.
+type Turn struct {
+	c     *Catalog
+	owner string
+	leave func()
+	since time.Time
+}
+
+// TurnFor waits for the turn of a batch of so many messages. The owner is the path of the entity
+// that they are for, or the holder of the key of their sender. The turn is nil if they are few.
+func (c *Catalog) TurnFor(owner string, messages int) *Turn {
+	if messages <= largeBatch {
+		return nil
+	}
+	return c.newTurn(owner)
+}
+
+func (c *Catalog) newTurn(owner string) *Turn {
+	t := &Turn{c: c, owner: entity.Owner(owner)}
+	t.take()
+	return t
+}
+
+func (t *Turn) take() {
+	t.leave = t.c.evaluating.Wait(t.owner)
+	t.since = time.Now()
+}
+
+// share gives the turn to those who wait, if it has lasted for its time, and waits for the next
+// one. A batch may take seconds.
+func (t *Turn) share() {
+	if time.Since(t.since) >= turnTime {
+		t.leave()
+		t.take()
+	}
+}
+
+// End gives the turn back.
+func (t *Turn) End() {
+	if t != nil {
+		t.leave()
 	}
 }
 

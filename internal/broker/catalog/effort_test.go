@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -57,6 +58,49 @@ func TestExpensiveBatchWaitsForATurn(t *testing.T) {
 			t.Error(err)
 		}
 		c.evaluating.Wait("somebody")() // it has given its turn back
+	})
+}
+
+// A large batch takes turns with those of other owners, whatever is done with it, a small one
+// does not.
+func TestLargeBatchesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.evaluating = turns.New(1, 1)
+		leave := c.evaluating.Wait("somebody")
+		c.TurnFor("q", largeBatch).End()
+		taken := make(chan *Turn, 1)
+		go func() { taken <- c.TurnFor("q", largeBatch+1) }()
+		synctest.Wait()
+		if len(taken) > 0 {
+			t.Fatal("a large batch did not wait")
+		}
+		leave()
+		(<-taken).End()
+		c.evaluating.Wait("somebody")()
+	})
+}
+
+// A batch that takes long gives its turn to others in between.
+func TestTurnsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.evaluating = turns.New(1, 1)
+		n := c.dearQueue(t)
+		turn := c.TurnFor("q", largeBatch+1)
+		others := make(chan func(), 1)
+		go func() { others <- c.evaluating.Wait("other") }()
+		e := evaluation{c: c.Catalog, n: n, waits: true, turn: turn}
+		synctest.Wait()
+		if e.next(0); len(others) > 0 {
+			t.Error("a turn was given away before its time")
+		}
+		time.Sleep(turnTime)
+		next := make(chan bool)
+		go func() { e.next(0); close(next) }()
+		(<-others)()
+		<-next
+		turn.End()
 	})
 }
 

@@ -105,30 +105,27 @@ type SendOptions struct {
 	// queue accepts them at once, and a topic publishes them at once.
 	Held bool
 	// Unsynced, unless it is nil, is charged with what the batch takes beyond its bytes and
-	// one message until it is durable or rejected: messages of a few bytes, copies, and
-	// bodies that rules made. It is charged whether it has space or not, as the sender
-	// waits for space before the next batch.
+	// messages until it is durable or rejected: more copies, and bodies that rules made. It is
+	// charged whether it has space or not, as the sender waits for space before the next batch.
 	Unsynced *budget.Account
 	// Waits says that the caller may wait for a processor, if rules or conditions are expensive.
 	Waits bool
+	// Turn, unless it is nil, is a turn for a processor that the caller has until Send returns.
+	Turn *Turn
 
 	again bool // it is on the goroutine of the shard; see sendRequest.answer
 }
 
-const (
-	// messageCost is what a message of a batch is charged with beside its bytes, and copyCost
-	// a copy: together as much as a message by itself. They take a third of that in memory,
-	// but each is work for the shard as well, behind which others wait.
-	messageCost = 256
-	copyCost    = 768
-)
+// copyCost is what a copy is charged with, beside one of each message. It takes a third of that
+// in memory, but it is work for the shard as well, behind which others wait.
+const copyCost = 768
 
-// takeCharge charges what the request takes beyond one message and its bytes.
+// takeCharge charges what the request takes beyond its messages and their bytes.
 func (p *sendRequest) takeCharge() {
 	if p.o.Unsynced == nil {
 		return
 	}
-	p.charge = messageCost*int64(p.out.source-1) + copyCost*int64(max(len(p.Copies)-1, 0)) + 2*p.out.added
+	p.charge = copyCost*int64(max(len(p.Copies)-p.out.source, 0)) + 2*p.out.added
 	if p.charge > 0 {
 		p.o.Unsynced.Charge(p.charge)
 	}
@@ -165,7 +162,12 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 // choose finds out where each message of the batch goes.
 func (p *sendRequest) choose(def *Definition, now time.Time) error {
 	turn := evaluation{c: p.c, n: p.n, waits: p.o.Waits && !p.o.again}
-	defer turn.end()
+	if turn.waits && p.o.Turn != nil {
+		turn.turn = p.o.Turn
+	} else {
+		defer turn.end()
+	}
+	p.o.Turn = nil // it is the caller's
 	for i := range p.out.source {
 		turn.next(p.out.steps)
 		if err := p.chooseOne(def, i, now); err != nil {

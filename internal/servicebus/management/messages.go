@@ -299,7 +299,7 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 		}
 		size += len(raw)
 	}
-	charge := broker.Unsynced(size)
+	charge := broker.Unsynced(size, len(ms))
 	if err := k.Conn().Unsynced().Take(ctx, charge); err != nil {
 		return codec.Value{}, fmt.Errorf("%w: too much waits for the disk", broker.ErrBusy)
 	}
