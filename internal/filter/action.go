@@ -172,8 +172,17 @@ func (a *Action) String() string {
 // statement uses the results of those before it. On an error, which is an
 // [*evalError], nothing must be changed.
 func (a *Action) Apply(v View) ([]Change, error) {
+	shared := MessageSteps
+	return a.ApplyWithin(v, &shared)
+}
+
+// ApplyWithin is Apply for one of the actions on a message, which share [MessageSteps]: shared is
+// what those before have left. When they are used up, each has as few as a rule has then.
+func (a *Action) ApplyWithin(v View, shared *int) ([]Change, error) {
 	o := overlay{View: v}
-	steps := a.steps
+	steps := min(a.steps, max(*shared, fewSteps))
+	*shared -= steps + len(a.statements)
+	defer func() { *shared += max(steps, 0) }()
 	for _, s := range a.statements {
 		c, err := s.apply(&o, &steps)
 		if err != nil {
@@ -221,7 +230,7 @@ func (s statement) applySystem(v value.Value) (Change, error) {
 }
 
 func (s statement) refuse(reason string) *evalError {
-	return &evalError{Expr: "SET " + s.name.String() + " = " + shorten(s.expr.String()), Reason: reason}
+	return &evalError{set: "SET " + s.name.String() + " = ", part: s.expr, Reason: reason}
 }
 
 // overlay is a message with the changes made so far.

@@ -77,16 +77,21 @@ func firstRunes(s string, n int) string {
 	return s
 }
 
-// evalError says why an expression has no value for a message.
+// evalError says why an expression has no value for a message. It has no text until somebody
+// asks for one: thousands of rules may fail for a message.
 type evalError struct {
-	Expr   string // the part that failed, in canonical form
+	set    string       // what is before the part, of an action
+	part   fmt.Stringer // that failed: its text is in canonical form
 	Reason string
 }
 
 // Error returns the part of the expression and the reason.
 func (e *evalError) Error() string {
-	return fmt.Sprintf("filter: cannot evaluate %s: %s", e.Expr, e.Reason)
+	return fmt.Sprintf("filter: cannot evaluate %s: %s", e.expr(), e.Reason)
 }
+
+// expr returns the part that failed.
+func (e *evalError) expr() string { return e.set + shorten(e.part.String()) }
 
 // Unwrap makes errors.Is(err, ErrEvaluation) true.
 func (e *evalError) Unwrap() error { return ErrEvaluation }

@@ -20,13 +20,14 @@ type env struct {
 	remap  []uint32 // slot of the expression -> slot of the rule set; nil: the same
 	cache  [cached]*value.Value
 	steps  int        // what is left of the work that the evaluation may do; below zero is too much
-	shared int        // what is left of messageSteps; below zero is too much
+	shared int        // what is left of MessageSteps; below zero is too much
+	failed int        // rules of the set
 	err    *evalError // the first failure; once set, results mean nothing
 }
 
 func (e *env) fail(n *node, reason string) {
 	if e.err == nil {
-		e.err = &evalError{Expr: shorten(n.String()), Reason: reason}
+		e.err = &evalError{part: n, Reason: reason}
 	}
 }
 

@@ -27,7 +27,7 @@ func (x *Expr) Explain(v View) Explanation {
 	e := env{view: v, steps: x.steps}
 	got := e.test(x.root)
 	if e.err != nil {
-		return Explanation{Result: "error", Reasons: []string{e.err.Expr + " failed: " + e.err.Reason}}
+		return Explanation{Result: "error", Reasons: []string{e.err.expr() + " failed: " + e.err.Reason}}
 	}
 	return Explanation{Matched: got == yes, Result: got.String(), Reasons: x.reasons(&e, x.root, nil)}
 }

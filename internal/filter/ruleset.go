@@ -156,7 +156,7 @@ func (s *RuleSet) Match(v View, hit func(rule int, err error)) (steps int) {
 		hit(rule, nil)
 	}
 	// Each rule has its own limit of steps; finding the rules has none.
-	e := env{view: v, steps: math.MaxInt, shared: messageSteps}
+	e := env{view: v, steps: math.MaxInt, shared: MessageSteps}
 	for _, ix := range s.indexes {
 		e.shared -= len(ix.slots)
 		for _, entry := range ix.find(&e, s.names) {
@@ -180,7 +180,7 @@ func (s *RuleSet) Match(v View, hit func(rule int, err error)) (steps int) {
 			hit(f.rule, err)
 		}
 	}
-	return messageSteps - e.shared
+	return MessageSteps - e.shared + stepsPerFailure*e.failed
 }
 
 // match evaluates a rule with the properties that earlier rules looked up.
@@ -191,6 +191,7 @@ func (r *sqlRule) match(e *env, hit func(rule int, err error)) {
 	e.shared -= given - e.steps + r.expr.nodes
 	switch {
 	case e.err != nil:
+		e.failed++
 		hit(r.rule, e.err)
 	case got == yes:
 		hit(r.rule, nil)

@@ -27,12 +27,16 @@ const (
 	stepsPerID     = 64
 )
 
-// The rules of a set share messageSteps for one message, so that a subscription
-// with thousands of expensive rules does not cost more. When they are used up,
+// stepsPerFailure is what a rule that fails takes beside its steps. It is counted for the caller
+// and not for the rules after it.
+const stepsPerFailure = 32
+
+// The rules of a set share MessageSteps for one message, and so do the actions, so that a
+// subscription with thousands of expensive rules does not cost more. When they are used up,
 // a rule has fewSteps: far more than a rule over short properties needs, so
 // that only expensive rules fail.
 const (
-	messageSteps = 4 * defaultSteps
+	MessageSteps = 4 * defaultSteps
 	fewSteps     = 1 << 10
 )
 
@@ -64,7 +68,7 @@ func (e *env) affordText(n *node, a, b *value.Value) bool {
 // cached.
 func (e *env) chargeLookup(name *Name) {
 	if !e.spend(stepsPerLookup) && e.err == nil {
-		e.err = &evalError{Expr: shorten(name.String()), Reason: tooManySteps}
+		e.err = &evalError{part: *name, Reason: tooManySteps}
 	}
 }
 

@@ -256,6 +256,46 @@ func TestManyProperties(t *testing.T) {
 	}
 }
 
+// A rule that fails counts as what it takes, and its error has no text until somebody asks.
+func TestRulesThatFailAreCounted(t *testing.T) {
+	m := &bag{user: map[string]value.Value{"a": value.MakeInt(1)}}
+	const n = 1000
+	var rules []Filter
+	for range n {
+		rules = append(rules, mustParse(t, "a / 0 = 1"))
+	}
+	set := Compile(rules)
+	var last error
+	hit := func(_ int, err error) { last = err }
+	if steps := set.Match(m, hit); steps < n*stepsPerFailure {
+		t.Errorf("%d rules that fail took %d steps, want %d for each", n, steps, stepsPerFailure)
+	}
+	if want := "filter: cannot evaluate a / 0: division by zero"; last == nil || last.Error() != want {
+		t.Errorf("the error is %v, want %s", last, want)
+	}
+	if allocs := testing.AllocsPerRun(10, func() { set.Match(m, hit) }); allocs > n+10 {
+		t.Errorf("%d rules that fail allocate %v times, want once each", n, allocs)
+	}
+}
+
+// The actions on a message share steps as its rules do.
+func TestActionsShareSteps(t *testing.T) {
+	m := &bag{user: map[string]value.Value{"x": value.MakeString(strings.Repeat("a", 20<<10))}}
+	a, err := ParseAction("SET b = x + 'b'", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, refused := MessageSteps, 0
+	for range 100 {
+		if _, err := a.ApplyWithin(m, &shared); err != nil {
+			refused++
+		}
+	}
+	if used := MessageSteps - shared; used > MessageSteps+100*(fewSteps+10)+defaultSteps || refused == 0 || refused == 100 {
+		t.Errorf("100 actions took %d steps, and %d were refused; want about %d", used, refused, MessageSteps)
+	}
+}
+
 // Issue 10: the rules of a topic share the budget of one message. Expensive
 // rules fail when it is used up; others are evaluated as usual.
 func TestRulesOfATopicShareSteps(t *testing.T) {
@@ -275,7 +315,7 @@ func TestRulesOfATopicShareSteps(t *testing.T) {
 			hits++
 		}
 	})
-	if most := messageSteps + len(rules)*(fewSteps+100); used > most || used < messageSteps/2 {
+	if most := MessageSteps + len(rules)*(fewSteps+100); used > most || used < MessageSteps/2 {
 		t.Errorf("the rules took %d steps, want %d at most", used, most)
 	}
 	if failed != len(rules)-1 || hits != 1 {

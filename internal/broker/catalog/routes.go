@@ -155,7 +155,7 @@ func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *
 	rt, send := topic.routes.Load(), &p.Send
 	view := rt.view(send.Bodies[i], now)
 	defer rt.done(view)
-	w := routing{send: send, out: &p.out, source: i, hops: o.Hops, origin: o.Origin}
+	w := routing{send: send, out: &p.out, source: i, hops: o.Hops, origin: o.Origin, actions: filter.MessageSteps}
 	served := w.words[:]
 	if n := len(rt.subs)/64 + 1; n > len(served) {
 		served = make([]uint64, n)
@@ -168,7 +168,7 @@ func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *
 		word, bit := ro.sub/64, uint64(1)<<(ro.sub%64)
 		switch {
 		case err != nil:
-			if *sub.Definition().Subscription.DeadLetteringOnFilterEvaluationExceptions {
+			if *sub.Definition().Subscription.DeadLetteringOnFilterEvaluationExceptions && !w.failedAgain(sub) {
 				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %s", ro.name, errtext.Text(err)))
 			}
 		case ro.action != nil:
@@ -178,6 +178,7 @@ func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *
 			w.add(sub, queueserver.Main, w.source)
 		}
 	})
+	steps += filter.MessageSteps - w.actions
 	p.out.steps += steps
 	topic.effort.note(steps + w.policies)
 	w.deadLetter()
@@ -193,6 +194,7 @@ type routing struct {
 	words  [16]uint64  // a bit for each of the first 1,024 subscriptions
 
 	policies int // about how many steps the expensive policies of subscriptions take
+	actions  int // steps that are left for the actions of rules
 
 	failures []failure       // at most one for each subscription
 	failed   map[*Entity]int // index in failures; nil without any
@@ -237,8 +239,12 @@ func (w *routing) shaped(sub *Entity, ro *route, view *filter.Envelope) {
 		w.dead(sub, reasonSize, "the actions of rules make more copies of it than one operation may store")
 		return
 	}
-	changes, err := ro.action.Apply(view)
-	if err != nil {
+	changes, err := ro.action.ApplyWithin(view, &w.actions)
+	switch {
+	case err == nil:
+	case w.failedAgain(sub):
+		return
+	default:
 		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %s", ro.name, errtext.Text(err)))
 		return
 	}
@@ -253,13 +259,27 @@ func (w *routing) shaped(sub *Entity, ro *route, view *filter.Envelope) {
 	w.add(sub, queueserver.Main, len(w.send.Bodies)-1)
 }
 
+// failedAgain reports whether the message becomes a dead letter of a subscription already, and
+// counts one more reason for that.
+func (w *routing) failedAgain(sub *Entity) bool {
+	at, again := w.failed[sub]
+	if again {
+		w.failures[at].more++
+	}
+	return again
+}
+
+// failureSteps is about how many steps it takes to describe why a subscription cannot accept a
+// message.
+const failureSteps = 200
+
 // dead records that the message becomes a dead letter of a subscription: once, whatever
 // else fails there.
 func (w *routing) dead(sub *Entity, reason, description string) {
-	if at, again := w.failed[sub]; again {
-		w.failures[at].more++
+	if w.failedAgain(sub) {
 		return
 	}
+	w.out.steps += failureSteps
 	if w.failed == nil {
 		w.failed = make(map[*Entity]int)
 	}
