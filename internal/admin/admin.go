@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/rest"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/turns"
 )
 
 // Parts is what the handlers work with. Broker, Callers and Log are required.
@@ -92,13 +94,15 @@ func New(p Parts) http.Handler {
 	if p.ChargeMemory == nil {
 		p.ChargeMemory = func(*http.Request, int64) bool { return true }
 	}
+	working := turns.New(max(1, runtime.GOMAXPROCS(0)/2), 1)
 	return &router{
-		api: newAPI(p, time.Now()),
+		api: newAPI(p, time.Now(), working),
 		metrics: metrics.New(metrics.Sources{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Memory: p.Memory, Disk: p.Disk, Refusals: p.Refusals,
 			Connections: p.ConnectionCount, ChargeMemory: p.ChargeMemory}),
 		atom: atom.New(atom.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log,
-			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now(), ChargeMemory: p.ChargeMemory}),
-		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced, ChargeMemory: p.ChargeMemory}),
+			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now(), ChargeMemory: p.ChargeMemory, Turns: working}),
+		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced, ChargeMemory: p.ChargeMemory,
+			Turns: working}),
 		site: p.Site,
 	}
 }

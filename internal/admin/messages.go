@@ -44,6 +44,17 @@ type Sent struct {
 // Batch is one message to send, or a list of them.
 type Batch []Outgoing
 
+// size is about how many bytes of JSON remain to be decoded.
+func (b Batch) size() (n int) {
+	for i := range b {
+		n += len(b[i].Body)
+		for _, p := range b[i].Properties {
+			n += len(p)
+		}
+	}
+	return n
+}
+
 // readBatch reads either. The messages of a list are counted before any is decoded.
 func (c *call) readBatch(limit int64) (Batch, error) {
 	body, err := c.read(limit)
@@ -57,7 +68,11 @@ func (c *call) readBatch(limit int64) (Batch, error) {
 		}
 		return Batch{one}, nil
 	}
-	if n := cost.Elements(body); n > maxSend {
+	n := 0
+	if err := c.converting(len(body), func() error { n = cost.Elements(body); return nil }); err != nil {
+		return nil, err
+	}
+	if n > maxSend {
 		return nil, problem.Bad("%d messages; 1 to %d can be sent at a time.", n, maxSend)
 	}
 	var batch []Outgoing
@@ -273,12 +288,18 @@ func send(c *call) (any, error) {
 		return nil, err
 	}
 	var ms []*message.Message
-	for i := range batch {
-		m, err := batch[i].message()
-		if err != nil {
-			return nil, err
+	err = c.converting(batch.size(), func() error {
+		for i := range batch {
+			m, err := batch[i].message()
+			if err != nil {
+				return err
+			}
+			ms = append(ms, m)
 		}
-		ms = append(ms, m)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return Sent{len(ms)}, rest.Store(c.Context(), to, ms, c.Unsynced(c.Request))
 }

@@ -185,7 +185,7 @@ func TestRoutesAreInTheTableOfRights(t *testing.T) {
 			left[id] = true
 		}
 	}
-	a := newAPI(Parts{}, time.Time{})
+	a := newAPI(Parts{}, time.Time{}, nil)
 	for _, id := range []string{"atom", "restSend", "restReceive"} {
 		delete(left, id)
 	}

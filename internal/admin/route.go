@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,16 +59,15 @@ type api struct {
 	mux      *http.ServeMux
 	document []byte
 
-	// turns is for messages that are converted into JSON at the same time: half of the
-	// processors stay free for senders and receivers.
+	// turns is for bodies that are decoded and messages that are converted into JSON at the same
+	// time: half of the processors stay free for senders and receivers.
 	turns *turns.Turns
 	// gatherers is for lists that are in memory as a whole.
 	gatherers *turns.Turns
 }
 
-func newAPI(p Parts, started time.Time) *api {
-	a := &api{Parts: p, started: started, mux: http.NewServeMux(), turns: turns.New(max(1, runtime.GOMAXPROCS(0)/2), 1),
-		gatherers: turns.New(gatherers, 1)}
+func newAPI(p Parts, started time.Time, working *turns.Turns) *api {
+	a := &api{Parts: p, started: started, mux: http.NewServeMux(), turns: working, gatherers: turns.New(gatherers, 1)}
 	a.routes = a.table()
 	for i := range a.routes {
 		rt := &a.routes[i]
@@ -270,25 +268,50 @@ func (c *call) decode(to any, limit int64) error {
 
 // unmarshal decodes JSON into to when what it becomes is charged to the request.
 func (c *call) unmarshal(body []byte, to any) error {
-	n, err := cost.JSON(body, reflect.TypeOf(to).Elem())
-	if err != nil {
-		return err
-	}
-	if err := c.charge(n); err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	switch err = d.Decode(to); {
-	case err == nil && d.More():
-		return problem.Bad("There is something after the end of the JSON.")
-	case err != nil:
+	var faults entity.Faults
+	malformed := false
+	err := c.converting(len(body), func() error {
+		n, err := cost.JSON(body, reflect.TypeOf(to).Elem())
+		if err != nil {
+			return err
+		}
+		if err := c.charge(n); err != nil {
+			return err
+		}
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		switch err = d.Decode(to); {
+		case err == nil && d.More():
+			return problem.Bad("There is something after the end of the JSON.")
+		case err == nil:
+			return c.chargePolicy(to)
+		}
 		if err := c.charge(n); err != nil { // it is read again, to find all faults
 			return err
 		}
-		return c.faulty(body, to, err)
+		malformed = true
+		if len(body) <= limits.Body {
+			faults, _ = entity.DecodeJSON(body, to, entity.RefuseUnknown)
+		}
+		return err
+	})
+	if malformed {
+		return c.faulty(faults, to, err)
 	}
-	return c.chargePolicy(to)
+	return err
+}
+
+// converting converts a text of so many bytes into values, or the other way, in a turn if it takes
+// long. It ends when the client leaves while it waits.
+func (c *call) converting(size int, work func() error) error {
+	if size > cost.Quick {
+		leave, err := c.turns.Take(c.Context(), c.grant.Account())
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	return work()
 }
 
 // charge charges n bytes to the request until its answer is made.
@@ -342,14 +365,10 @@ func (c *call) read(limit int64) ([]byte, error) {
 }
 
 // faulty returns all faults of a body that could not be read: the fields that
-// are unknown or of another type, and the faults of the rest. For a body that
-// is larger than a definition, which contains messages, it returns only the
+// are unknown or of another type, which are known, and the faults of the rest. For a body that
+// is larger than a definition, which contains messages, none are known, and it returns only the
 // first fault: to examine all of it would need its memory again.
-func (c *call) faulty(body []byte, to any, err error) error {
-	var faults entity.Faults
-	if len(body) <= limits.Body {
-		faults, _ = entity.DecodeJSON(body, to, entity.RefuseUnknown)
-	}
+func (c *call) faulty(faults entity.Faults, to any, err error) error {
 	if len(faults) == 0 { // or it is not JSON
 		return problem.Bad("Invalid request body: %s.", strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -420,7 +439,8 @@ func merge[T any](c *call, lookup func() (T, error)) (old, next T, err error) {
 	if old, err = lookup(); err != nil {
 		return old, next, err
 	}
-	b, err := json.Marshal(old)
+	var b []byte
+	c.inTurn(func() { b, err = json.Marshal(old) })
 	if err != nil {
 		return old, next, err
 	}
@@ -428,7 +448,7 @@ func merge[T any](c *call, lookup func() (T, error)) (old, next T, err error) {
 		return old, next, err
 	}
 	maps.Copy(fields, patch)
-	if b, err = json.Marshal(fields); err != nil {
+	if c.inTurn(func() { b, err = json.Marshal(fields) }); err != nil {
 		return old, next, err
 	}
 	err = c.unmarshal(b, &next)

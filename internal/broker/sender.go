@@ -70,10 +70,13 @@ func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Mes
 // refused: then it calls over, once, which may be after it has returned because ctx ended.
 func (b *Broker) ScheduleThen(ctx context.Context, addr string, batch []*message.Message, o SenderOptions, over func()) ([]queue.SeqNo, error) {
 	n, err := b.Writable(addr)
-	if err == nil {
-		err = catalog.CheckBatch(batch)
-	}
 	if err != nil {
+		over()
+		return nil, err
+	}
+	turn := b.TurnFor(n.Path, len(batch))
+	if err := catalog.CheckBatch(batch); err != nil {
+		turn.End()
 		over()
 		return nil, err
 	}
@@ -82,10 +85,11 @@ func (b *Broker) ScheduleThen(ctx context.Context, addr string, batch []*message
 		err  error
 	}
 	got := make(chan answer, 1)
-	b.Catalog.Send(n, b.prepare(n, o, batch), catalog.SendOptions{Unsynced: o.Unsynced, Waits: true}, func(seqs []queue.SeqNo, err error) {
+	b.Catalog.Send(n, b.prepare(n, o, batch), catalog.SendOptions{Unsynced: o.Unsynced, Waits: true, Turn: turn}, func(seqs []queue.SeqNo, err error) {
 		over()
 		got <- answer{append([]queue.SeqNo(nil), seqs...), err}
 	})
+	turn.End()
 	select {
 	case a := <-got:
 		return a.seqs, a.err

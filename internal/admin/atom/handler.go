@@ -26,6 +26,8 @@ type Parts struct {
 	// ChargeMemory charges memory until the handler of a request returns, and
 	// reports whether there was space for it.
 	ChargeMemory func(*http.Request, int64) bool
+	// Turns is for requests that take a processor for long.
+	Turns *turns.Turns
 }
 
 // Handler answers requests of the administration clients.

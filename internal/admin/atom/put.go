@@ -63,6 +63,13 @@ func (c *call) tree() (*element, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(body) > cost.Quick {
+		leave, err := c.Turns.Take(c.Context(), c.grant.Account())
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
 	n, err := cost.XML(body)
 	if err != nil {
 		return nil, err

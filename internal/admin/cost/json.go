@@ -12,6 +12,10 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
+// Quick is how many bytes a text has at most that is decoded in less than a millisecond. What is
+// longer takes turns for a processor.
+const Quick = 16 << 10
+
 // What things take besides their own size, rounded up from the allocator of Go 1.26.
 const (
 	// allocation is what the smallest allocation takes.

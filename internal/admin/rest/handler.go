@@ -16,6 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/turns"
 )
 
 // Parts is what the handler works with; all of it is required.
@@ -29,6 +30,8 @@ type Parts struct {
 	// ChargeMemory charges memory until the handler of a request returns, and
 	// reports whether there was space for it.
 	ChargeMemory func(*http.Request, int64) bool
+	// Turns is for requests that take a processor for long.
+	Turns *turns.Turns
 }
 
 // Handler answers the requests that Handles recognises.

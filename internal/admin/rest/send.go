@@ -117,6 +117,13 @@ type batched struct {
 // readBatch reads the messages of a batch. They are counted, and what they become is charged
 // to the request, before any is decoded.
 func (c *call) readBatch(body []byte) ([]*message.Message, error) {
+	if len(body) > cost.Quick {
+		leave, err := c.Turns.Take(c.Context(), c.grant.Account())
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
 	if n := cost.Elements(body); n > maxMessages {
 		return nil, badCount(n)
 	}

@@ -282,22 +282,32 @@ func (r *messagesReply) end() []byte {
 	return codec.EndMap(codec.EndList(r.b, r.list, r.n), r.whole, 1)
 }
 
+// messagesIn returns the messages of a request, and how many bytes they have.
+func messagesIn(k *call, entries []codec.Value) (ms []*message.Message, size int, err error) {
+	defer k.broker.TurnFor(k.Entity(), len(entries)).End()
+	ms = make([]*message.Message, len(entries))
+	for i, e := range entries {
+		v, _ := e.Lookup("message")
+		raw, ok := v.Bytes()
+		if !ok {
+			return nil, 0, azure.BadArgument("messages", "a list of maps with a message")
+		}
+		if ms[i], err = message.Parse(bytes.Clone(raw)); err != nil { // not to keep the request with it
+			return nil, 0, err
+		}
+		size += len(raw)
+	}
+	return ms, size, nil
+}
+
 func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 	entries, err := k.List("messages")
 	if err != nil {
 		return codec.Value{}, err
 	}
-	ms, size := make([]*message.Message, len(entries)), 0
-	for i, e := range entries {
-		v, _ := e.Lookup("message")
-		raw, ok := v.Bytes()
-		if !ok {
-			return codec.Value{}, azure.BadArgument("messages", "a list of maps with a message")
-		}
-		if ms[i], err = message.Parse(bytes.Clone(raw)); err != nil { // not to keep the request with it
-			return codec.Value{}, err
-		}
-		size += len(raw)
+	ms, size, err := messagesIn(k, entries)
+	if err != nil {
+		return codec.Value{}, err
 	}
 	charge := broker.Unsynced(size, len(ms))
 	if err := k.Conn().Unsynced().Take(ctx, charge); err != nil {
