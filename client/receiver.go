@@ -55,7 +55,8 @@ type ReceiverOptions struct {
 	// Prefetch is how many messages to fetch before Receive asks for them, which
 	// saves it a round trip; default none. They are locked and not started. Our
 	// own broker asks for the lowest of them back when it has a more urgent one
-	// and no receiver has credit; the delivery count is unchanged. It does not combine with
+	// and no receiver has credit, and for the last one when a receiver without
+	// Prefetch waits; the delivery count is unchanged. It does not combine with
 	// ReceiveAndDelete, Sources or a session.
 	Prefetch int
 }

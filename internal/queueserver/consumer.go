@@ -53,6 +53,9 @@ type consumer struct {
 
 	recaller    Recaller          // nil if its deliveries are not recalled
 	outstanding recall.Deliveries // to a recaller
+	// request is the recall of a delivery of another consumer for this one, which has
+	// credit; its zero value is none.
+	request recall.Request[ConsumerID]
 
 	// What it has taken passes through these, in order.
 	fetching  []*fetch              // locked until the body is read; of a ReceiveAndDelete one

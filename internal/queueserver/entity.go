@@ -84,6 +84,8 @@ type hostedQueue struct {
 	recalled recall.Requests[ConsumerID]
 	// recallFrom is which consumer is considered first, if there is not time for all.
 	recallFrom int
+	// recalledForFree says that a delivery was recalled for a consumer with credit, ever.
+	recalledForFree bool
 
 	stranded int // messages of it on Shard.stranded
 	// parked are settlements that wait for bodies.

@@ -9,9 +9,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver/recall"
 )
 
-// Recaller is a Sink whose consumer keeps messages that it has not started. When a
-// message of a higher level is ready and no consumer has credit for it, one of them is
-// recalled.
+// Recaller is a Sink whose consumer keeps messages that it has not started. One of them is
+// recalled when a message of a higher level is ready and no consumer has credit for it, and
+// when another consumer has credit and no message is ready for it.
 type Recaller interface {
 	Sink
 	// Recall recalls messages. The consumer releases those that it has not started, and
@@ -27,13 +27,19 @@ func (hq *hostedQueue) levelsChanged() {
 	}
 }
 
-// recall recalls a delivery if a better message waits for credit. For each message that
-// waits there is one request at a time. The next follows when the consumer declines, or
-// does not answer while the lock lasts.
+// recall recalls deliveries, after all that can be delivered was: for a better message that
+// waits for credit, and for consumers with credit for which there is no message.
 func (s *Shard) recall(hq *hostedQueue) {
-	if !slices.ContainsFunc(hq.consumers, func(c *consumer) bool { return c.outstanding.Len() > 0 }) {
-		return
+	if slices.ContainsFunc(hq.consumers, func(c *consumer) bool { return c.outstanding.Len() > 0 }) {
+		s.recallForBetter(hq)
+		s.recallForFree(hq)
 	}
+}
+
+// recallForBetter recalls a delivery if a better message waits for credit. For each message
+// that waits there is one request at a time. The next follows when the consumer declines, or
+// does not answer while the lock lasts.
+func (s *Shard) recallForBetter(hq *hostedQueue) {
 	best, ok := hq.q.PeekNext(s.tx.Now(), queue.TakeOptions{})
 	if !ok {
 		return
@@ -65,11 +71,102 @@ func (s *Shard) recall(hq *hostedQueue) {
 	from.recaller.Recall([]queue.Token{token})
 }
 
+// mostFree is how many consumers with credit are considered in one step.
+const mostFree = 16
+
+// recallForFree recalls deliveries that were not started for consumers with credit. One that
+// fetches ahead itself is not considered: its credit does not say that it can start a message.
+// For each consumer there is one request at a time.
+func (s *Shard) recallForFree(hq *hostedQueue) {
+	considered := 0
+	for i := range hq.consumers {
+		// From the one that is served next, so that all have their turn.
+		c := hq.consumers[(hq.turn+i)%len(hq.consumers)]
+		if !s.isFree(c) {
+			continue
+		}
+		if considered == 0 && (hq.q.Config().ReceivePaused || rated(hq)) {
+			return
+		}
+		if considered++; considered > mostFree {
+			return
+		}
+		if r := &c.request; s.consumers[r.From] != nil && s.tx.Now().Before(r.Until) && hq.q.LockValid(s.tx.Now(), r.Token) {
+			continue // the answer is on its way
+		}
+		c.request = recall.Request[ConsumerID]{}
+		s.recallFor(c)
+	}
+}
+
+// isFree reports whether a consumer waits for a message that it can start.
+func (s *Shard) isFree(c *consumer) bool {
+	return c.recaller == nil && !c.internal && !c.probing && !c.draining && !c.leaving && c.deliveredCount < c.limit &&
+		c.take.Session == (queue.SessionLock{})
+}
+
+// rated reports whether fair keys of a queue have rates. A message that is delivered again
+// would use the rate twice.
+func rated(hq *hostedQueue) bool {
+	o := hq.q.Config().Order
+	return o.Fair && (o.DefaultShare.Rate > 0 || slices.ContainsFunc(o.Shares, func(s queue.Share) bool { return s.Rate > 0 }))
+}
+
+// mostSearched is how many consumers are searched for a delivery to recall for one with credit.
+const mostSearched = 8
+
+// recallFor recalls a delivery for a consumer with credit: of the consumer that has the most,
+// or if that has none which this one takes, of others.
+func (s *Shard) recallFor(c *consumer) {
+	hq := c.queue
+	most := 0
+	for i, o := range hq.consumers {
+		if o.outstanding.Len() > hq.consumers[most].outstanding.Len() {
+			most = i
+		}
+	}
+	searched := 0
+	for i := range hq.consumers {
+		from := hq.consumers[(most+i)%len(hq.consumers)]
+		if from.outstanding.Len() == 0 {
+			continue
+		}
+		if searched++; searched > mostSearched {
+			break
+		}
+		if token, ok := from.outstanding.Last(hq.q, s.tx.Now(), &c.take); ok {
+			recalled, _ := hq.q.Lookup(token.Seq)
+			c.request = recall.Request[ConsumerID]{Token: token, From: from.id, Until: recalled.LockedUntil}
+			hq.recalledForFree = true
+			from.recaller.Recall([]queue.Token{token})
+			return
+		}
+	}
+}
+
+// serveFirst gives the next turn to the consumer for which a message was released.
+func (s *Shard) serveFirst(hq *hostedQueue, t queue.Token) {
+	if !hq.recalledForFree {
+		return
+	}
+	at := slices.IndexFunc(hq.consumers, func(c *consumer) bool { return c.request.Token == t })
+	if at >= 0 {
+		hq.turn = at
+		hq.consumers[at].request = recall.Request[ConsumerID]{}
+	}
+}
+
 // DeclineRecall answers a Recall: the consumer has started these messages and goes on
 // with them. Others are recalled in their place, if there are any.
 func (s *Shard) DeclineRecall(id ConsumerID, tokens []queue.Token) error {
 	return s.withConsumer(id, func(s *Shard, c *consumer) {
-		if c.queue.recalled.Decline(id, tokens) {
+		declined := c.queue.recalled.Decline(id, tokens)
+		for _, o := range c.queue.consumers {
+			if o.request.From == id && slices.Contains(tokens, o.request.Token) {
+				o.request, declined = recall.Request[ConsumerID]{}, true
+			}
+		}
+		if declined {
 			s.touch(c.queue)
 		}
 	})

@@ -143,6 +143,7 @@ func (o *settling) settle(s *Shard, hq *hostedQueue, i int, t queue.Token) {
 		if s.eff.Size() > written { // the end of a durable lock: the next one may not have it before
 			s.setFence(hq)
 		}
+		s.serveFirst(hq, t)
 	}
 	if hq.observer != nil {
 		hq.observer.Settled(s.tx.Now(), o.Disposition, m)

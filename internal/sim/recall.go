@@ -31,7 +31,7 @@ func newRecalls() recalls {
 }
 
 // Recall implements queueserver.Recaller: a better message must wait, and no other
-// consumer may have a lower one.
+// consumer may have a lower one; or another consumer must have credit.
 func (c *consumer) Recall(tokens []queue.Token) {
 	h, q := c.h, c.h.queue(c.place)
 	h.follow(c.place)
@@ -61,8 +61,11 @@ func (c *consumer) Recall(tokens []queue.Token) {
 func (h *shardSim) checkRecall(c *consumer, q *modelQueue, m *modelMessage) {
 	best := q.choices(h.now, func(*modelMessage) bool { return true })
 	reasons := slices.DeleteFunc(best, func(b *modelMessage) bool { return !c.accepts(b) || !q.ranksAbove(b, m) })
+	if h.freeFor(c.place, m) {
+		return // it is not known for which of them
+	}
 	if len(reasons) == 0 {
-		h.w.failf("%v: message %d at level %d was recalled although no better one waits\n%s", c.place, m.seq, m.level, q.why(h.now, m))
+		h.w.failf("%v: message %d at level %d was recalled although no better one waits and no consumer is free\n%s", c.place, m.seq, m.level, q.why(h.now, m))
 	}
 	h.askedFor(c.place, reasons)
 	if len(reasons) > 1 || q.mayShare(h.now) {
@@ -73,6 +76,13 @@ func (h *shardSim) checkRecall(c *consumer, q *modelQueue, m *modelMessage) {
 			h.w.failf("%v: message %d at level %d was recalled before %d at level %d", c.place, m.seq, m.level, o.seq, o.level)
 		}
 	}
+}
+
+// freeFor reports whether a consumer that does not fetch ahead has credit for a message.
+func (h *shardSim) freeFor(p place, m *modelMessage) bool {
+	return slices.ContainsFunc(h.consumers, func(c *consumer) bool {
+		return c.place == p && !c.over && !c.gives && c.delivered < c.limit && c.accepts(m)
+	})
 }
 
 // askedFor records for which messages others were recalled.
@@ -124,6 +134,22 @@ func (h *shardSim) askedBack(p place, q *modelQueue) {
 		}
 		for _, m := range h.recallable(p, q, best) {
 			h.w.failf("%v: message %d at level %d waits, and %d at level %d was not recalled", p, best.seq, best.level, m.seq, m.level)
+		}
+	}
+}
+
+// notHoarded checks, when everything is at rest, that no consumer has a message that was not
+// recalled while one that does not fetch ahead has credit for it.
+func (h *shardSim) notHoarded(p place, q *modelQueue) {
+	asking := slices.ContainsFunc(h.recalls.open, func(a asked) bool { return a.c.place == p })
+	if asking || q.paced() || q.cfg.Sessions || q.cfg.ReceivePaused || q.blurred(h.now) {
+		return
+	}
+	for _, m := range q.messages {
+		key := taking{p, m.seq, m.nonce}
+		c := h.recalls.outstanding[key]
+		if c != nil && !c.over && !h.recalls.asked[key] && q.holder(h.now, queue.Token{Seq: m.seq, Nonce: m.nonce}) != nil && h.freeFor(p, m) {
+			h.w.failf("%v: message %d at level %d was not recalled, and a consumer has credit for it", p, m.seq, m.level)
 		}
 	}
 }

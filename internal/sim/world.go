@@ -333,6 +333,7 @@ func (h *shardSim) rested() {
 	for _, e := range h.sorted() {
 		for part, q := range e.parts {
 			h.askedBack(place{e.ID, queueserver.SubQueue(part)}, q)
+			h.notHoarded(place{e.ID, queueserver.SubQueue(part)}, q)
 		}
 	}
 	for _, c := range h.consumers {

@@ -70,6 +70,24 @@ func (o *Deliveries) prune(q Queue, now time.Time, from int) {
 	o.ds = kept
 }
 
+// Last removes and returns the delivery that was made last, of those that another consumer
+// takes. It is the least likely to be started. It returns false if there is none among those
+// that were looked at.
+func (o *Deliveries) Last(q Queue, now time.Time, take *queue.TakeOptions) (queue.Token, bool) {
+	for looked, at := 0, len(o.ds)-1; at >= 0 && looked < mostLooked; looked, at = looked+1, at-1 {
+		d := o.ds[at]
+		level, locked := q.LockedLevel(now, d.token)
+		if locked && !accepts(take, level) {
+			continue
+		}
+		o.ds = slices.Delete(o.ds, at, at+1)
+		if locked {
+			return d.token, true
+		}
+	}
+	return queue.Token{}, false
+}
+
 // Choice is the choice of a delivery to recall for a ready message. The consumers are
 // considered one after the other.
 type Choice struct {

@@ -6,6 +6,9 @@
 // is ready and no consumer has credit, one of them is recalled: that of the lowest
 // level, and of equals the one delivered last, which is the least likely to be started.
 //
+// When a consumer has credit and no message is ready for it, another may have messages that it
+// has not started, at whatever level. Then the delivery that was made last is recalled.
+//
 // Up to some thousand deliveries are looked at for one message, however many there are and
 // however often consumers decline.
 //
@@ -15,7 +18,7 @@
 //
 //  1. No token is recalled twice. So there are never more requests than outstanding
 //     deliveries.
-//  2. Each ready message has one request at most.
+//  2. Each ready message has one request at most, and so has each consumer with credit.
 //
 // # Files
 //
