@@ -40,7 +40,8 @@ type Pool struct {
 	// Slots is how many handlers run at a time; default 1.
 	Slots int
 	// Buffer is how many messages to fetch ahead of free slots; default none. Our own
-	// broker takes them back when another consumer can start them sooner.
+	// broker takes them back when another consumer can start them sooner: one with free
+	// slots, or a free slot for a more urgent message.
 	Buffer int
 	// DurableLocks has the locks survive a restart of the broker from the first moment of a
 	// task, instead of its first second: no message is at two workers at a time. It costs a

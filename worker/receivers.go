@@ -102,7 +102,7 @@ func (s *supply) options(k receiverKey, of []int) *client.ReceiverOptions {
 	if len(o.Sources) > 0 && s.rule == ByLevel {
 		o.SourceSelection = client.ByLevel
 	}
-	if k.channel == slots.Main && len(s.sources) == 1 {
+	if s.isBuffer(k) {
 		o.Prefetch = s.buffer
 	}
 	return o

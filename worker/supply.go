@@ -119,6 +119,8 @@ func (s *supply) next(ctx context.Context, n int) ([]delivery, error) {
 	}
 	all := receiverKey{slots.Main, 0, len(s.sources), -1, false}
 	switch {
+	case s.buffer > 0 && s.extensions.Load():
+		return s.nextBuffered(ctx, all, n)
 	case len(s.sources) == 1:
 		return s.pollThenWait(ctx, all, n)
 	case s.rule == ByWeight:
@@ -138,7 +140,7 @@ func (s *supply) next(ctx context.Context, n int) ([]delivery, error) {
 // pollThenWait takes what there is, else waits for one message. To wait for several
 // would be slower: a receiver that has one waits a while for the next.
 func (s *supply) pollThenWait(ctx context.Context, k receiverKey, n int) ([]delivery, error) {
-	if n == 1 || s.buffer > 0 || !s.extensions.Load() {
+	if n == 1 || !s.extensions.Load() {
 		return s.wait(ctx, k, n)
 	}
 	if got, err := s.poll(ctx, k, n); len(got) > 0 || err != nil {
