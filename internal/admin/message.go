@@ -197,7 +197,7 @@ func (s *shown) encode() ([]byte, error) {
 }
 
 // jsonTime returns a time in UTC that has a text in JSON, which has four digits for the year: the
-// first or the last such second stands for a time beyond. A sender can name any time.
+// first or the last such second is for a time beyond. A sender can name any time.
 func jsonTime(t time.Time) time.Time {
 	switch t = t.UTC(); {
 	case t.Year() < 0:

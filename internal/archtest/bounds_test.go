@@ -40,6 +40,7 @@ var bounds = map[string]string{
 	"amqp/endpoint unsettledMap.freeSlot":   "twice the deliveries that are not settled; charged by Session.weigh",
 	"amqp/endpoint unsettledMap.keepOld":    "the deliveries in old",
 	"amqp/frame symbols":                    "MaxSymbols",
+	"message CountBatch":                    "limits.Batch, and the bytes of the envelope",
 	"message Message.Field":                 "the thirteen fields of the properties",
 	"message Message.scan":                  "the seven sections",
 	"message checkPairs":                    "the bytes of the map: each pair takes some",

@@ -51,7 +51,7 @@ type Host interface {
 	Tick(u *Unit)
 	// TickShort is Tick while the disk has space for settlements only: it writes nothing but
 	// what Settling of the machine counts. What nobody can settle without has to be done
-	// all the same, or the disk would stay full for ever. It reports whether it did what is
+	// all the same, or the disk would stay full. It reports whether it did what is
 	// due; else it is called again after a while.
 	TickShort(u *Unit) (done bool)
 	// Serve is called after the commands of a step.

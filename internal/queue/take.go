@@ -11,13 +11,13 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
-// MaxExpired is how many expired messages a Take removes before it leaves the others to
+// maxExpired is how many expired messages a Take removes before it leaves the others to
 // Tick.
-const MaxExpired = 64
+const maxExpired = 64
 
 // Take delivers the best ready message that w accepts, locked unless w is
 // ReceiveAndDelete. In a session queue it is the first of w.Session. It stops after
-// MaxExpired messages that have expired; Tick, which is due then, removes the others.
+// maxExpired messages that have expired; Tick, which is due then, removes the others.
 func (q *Queue) Take(now time.Time, w TakeOptions, out *Effects) (Delivery, bool) {
 	return q.take(now, w, nil, out)
 }
@@ -35,7 +35,7 @@ func (q *Queue) take(now time.Time, w TakeOptions, inHand func(Ref) bool, out *E
 	if q.core.Config.ReceivePaused {
 		return Delivery{}, false
 	}
-	for range MaxExpired {
+	for range maxExpired {
 		k, e, ok := q.best(at, w)
 		if !ok {
 			return Delivery{}, false

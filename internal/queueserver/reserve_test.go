@@ -202,7 +202,7 @@ func (f *fullDisk) waste() {
 				failed = failed || len(errs) == 0 || errs[0] == nil
 			}
 			if r.s.Snapshots() > 20 {
-				break // it may go on like this for ever
+				break // it may go on like this without end
 			}
 		}
 		for range 5 { // it cannot take them, again and again
