@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,63 @@ func TestRedriveBringsDeadLettersBack(t *testing.T) {
 	}
 	if v, ok := m.Property(message.PropertyDeadLetterReason); ok {
 		t.Errorf("the message still says why it died: %v", v)
+	}
+}
+
+// Dead letters whose target has expensive rules or conditions are moved in turns, and a redrive
+// whose caller leaves moves no more of them: they stay, unlocked.
+func TestRedriveTakesTurns(t *testing.T) {
+	const sql = "p LIKE '%_a_a_a_a_b_%'"
+	policy := fmt.Appendf(nil, `{"classes":[{"name":"a","level":9,"when":%q}]}`, sql)
+	long := message.Draft{Application: []message.Pair{{Name: "p", Value: codec.String(strings.Repeat("a", 30_000))}}}
+	for name, to := range map[string]string{"back": "", "elsewhere": "t"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := start(t)
+				r.queue(entity.Queue{Name: "q", Policy: policy})
+				r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s", Rules: []entity.Rule{{Name: "r", Filter: entity.Filter{SQL: sql}}}})
+				for range 3 {
+					r.send("q", long.Message())
+				}
+				r.send("t", long.Message()) // it is known to be expensive
+				r.deadLetter("q", 3)
+				var leave []func()
+				for i := range max(1, runtime.GOMAXPROCS(0)/2) {
+					other := fmt.Sprint("other", i)
+					r.queue(entity.Queue{Name: other})
+					n, _, err := r.Find(other)
+					if err != nil {
+						t.Fatal(err)
+					}
+					leave = append(leave, r.ForProcessor(n))
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				over := make(chan error, 1)
+				go func() {
+					_, err := r.Redrive(ctx, "q", Redrive{To: to})
+					over <- err
+				}()
+				synctest.Wait()
+				if len(over) > 0 {
+					t.Errorf("the redrive did not wait: %v", <-over)
+					return
+				}
+				cancel()
+				for _, f := range leave {
+					f()
+				}
+				if err := <-over; err == nil {
+					t.Error("the redrive went on when its caller had left")
+				}
+				synctest.Wait()
+				if c := r.counts("q"); c.Dead < 2 {
+					t.Errorf("%+v, want at least two dead letters that were not moved", c)
+				}
+				if got, err := r.Redrive(t.Context(), "q", Redrive{To: to}); err != nil || got.Moved < 2 || got.Left > 0 {
+					t.Errorf("the next redrive: %+v, %v, want the rest", got, err)
+				}
+			})
+		})
 	}
 }
 

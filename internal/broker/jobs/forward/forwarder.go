@@ -350,7 +350,7 @@ func (m *forwarder) load(t *transfer, free func()) (sent bool) {
 // send stores the message at its target. In the same shard that and its removal here are
 // one group; otherwise it is removed here when it is durable there.
 func (m *forwarder) send(target *catalog.Entity, d *queueserver.Delivery, msg *message.Message, hops uint8, free func()) {
-	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n}
+	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n, Waits: true} // on a worker of its own
 	moves := target.Shard == m.n.Shard
 	if moves {
 		o.Settle = queueserver.Locked{ID: m.n.ID, SubQueue: m.part, Token: d.Token}

@@ -51,6 +51,7 @@ type Broker interface {
 	Writable(addr string) (*catalog.Entity, error)
 	Peek(ctx context.Context, addr string, from queue.SeqNo, max int, session *string) ([]queueserver.Delivery, error)
 	Send(n *catalog.Entity, batch []*message.Message, o catalog.SendOptions, done func([]queue.SeqNo, error))
+	ForProcessor(n *catalog.Entity) (done func())
 }
 
 // Result says what a redrive did.
@@ -191,7 +192,12 @@ func (r *operation) move(ctx context.Context, ds []queueserver.Delivery) error {
 			continue
 		}
 		sent++
-		r.send(&wanted[i], func(err error) { results <- err })
+		done := func(err error) { results <- err }
+		if ctx.Err() != nil { // it ends with the caller: each may take long
+			r.release(&wanted[i], context.Cause(ctx), done)
+			continue
+		}
+		r.send(&wanted[i], done)
 	}
 	var errs []error
 	for range sent {
@@ -236,7 +242,13 @@ func (r *operation) lock(ctx context.Context, wanted []chosen) error {
 	return nil
 }
 
-// send moves one message and releases it if that fails.
+// release unlocks a message that was not moved, because of err.
+func (r *operation) release(c *chosen, err error, done func(error)) {
+	r.n.Settle(r.part, []queue.Token{c.Token}, catalog.Outcome{Disposition: catalog.Release}, func([]error) { done(err) })
+}
+
+// send moves one message and releases it if that fails. If rules or conditions are expensive, it
+// waits for a processor.
 func (r *operation) send(c *chosen, done func(error)) {
 	token := []queue.Token{c.Token}
 	finish := func(err error) {
@@ -244,7 +256,7 @@ func (r *operation) send(c *chosen, done func(error)) {
 			done(nil)
 			return
 		}
-		r.n.Settle(r.part, token, catalog.Outcome{Disposition: catalog.Release}, func([]error) { done(err) })
+		r.release(c, err, done)
 	}
 	m, err := message.ParseStored(c.msg.Edit(dropDeadLetterReason))
 	if err != nil {
@@ -254,11 +266,14 @@ func (r *operation) send(c *chosen, done func(error)) {
 	here := queueserver.Locked{ID: r.n.ID, SubQueue: r.part, Token: c.Token}
 	switch {
 	case r.target == nil:
+		if r.n.Expensive() {
+			defer r.b.ForProcessor(r.n)()
+		}
 		r.back(c, m, here, finish)
 	case r.target.Shard == r.n.Shard:
-		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{Settle: here, Held: true}, func(_ []queue.SeqNo, err error) { finish(err) })
+		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{Settle: here, Held: true, Waits: true}, func(_ []queue.SeqNo, err error) { finish(err) })
 	default:
-		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{Held: true}, func(_ []queue.SeqNo, err error) {
+		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{Held: true, Waits: true}, func(_ []queue.SeqNo, err error) {
 			if err != nil {
 				finish(err)
 				return
