@@ -128,10 +128,9 @@ func (r *EventReader) open(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	return r.link.get(ctx, (*link).usable, func() (*link, error) {
-		if err := conn.authorize(ctx, r.address); err != nil {
-			return nil, err
-		}
-		l, err := unlessClosed(&r.closed)(conn.openReceiver(ctx, r.address, r.linkOptions()))
+		l, err := authorized(ctx, conn, []string{r.address}, func() (*link, error) {
+			return unlessClosed(&r.closed)(conn.openReceiver(ctx, r.address, r.linkOptions()))
+		})
 		if err != nil || r.single.Load() || l.receiver.Properties()[names.Batches] == true {
 			return l, err
 		}

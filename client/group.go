@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/Azure/go-amqp"
+
 	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
@@ -274,19 +276,16 @@ func (c *Client) manageHub(ctx context.Context, r hubRequest) (map[string]any, e
 		if err != nil {
 			return err
 		}
-		for _, path := range r.needs {
-			if err := conn.authorize(ctx, path); err != nil {
-				return err
-			}
-		}
-		node, err := conn.node(ctx, names.Management, nil)
-		if err != nil {
-			return err
-		}
 		ask := request{fields: r.fields}.encode(ctx, r.operation)
 		ask.ApplicationProperties[names.ReadName] = r.hub
 		maps.Copy(ask.ApplicationProperties, r.properties)
-		m, err := node.call(ctx, ask)
+		m, err := authorized(ctx, conn, r.needs, func() (*amqp.Message, error) {
+			node, err := conn.node(ctx, names.Management, nil)
+			if err != nil {
+				return nil, err
+			}
+			return node.call(ctx, ask)
+		})
 		if err != nil {
 			return err
 		}

@@ -114,9 +114,6 @@ func (m *Member) open(ctx context.Context) (*link, error) {
 			return nil, ErrClosed // it has left
 		}
 		address := m.group.address()
-		if err := conn.authorize(ctx, address); err != nil {
-			return nil, err
-		}
 		settled := amqp.SenderSettleModeSettled
 		properties := map[string]any{names.Member: m.options.ID, names.MemberRun: m.options.Run}
 		if m.joined.Load() {
@@ -129,9 +126,11 @@ func (m *Member) open(ctx context.Context) (*link, error) {
 			properties[names.MemberKeep] = uint32(min(m.options.Keep.Milliseconds(), 1<<31))
 		}
 		m.joins.Add(1) // before the broker knows: a report that it accepts is of this time, or before
-		l, err := unlessClosed(&m.closed)(conn.openReceiver(ctx, address, &amqp.ReceiverOptions{
-			Credit: memberCredit, RequestedSenderSettleMode: &settled, Properties: properties,
-		}))
+		l, err := authorized(ctx, conn, []string{address}, func() (*link, error) {
+			return unlessClosed(&m.closed)(conn.openReceiver(ctx, address, &amqp.ReceiverOptions{
+				Credit: memberCredit, RequestedSenderSettleMode: &settled, Properties: properties,
+			}))
+		})
 		if err == nil && l.receiver.Properties()[names.Member] != m.options.ID {
 			_ = l.close(ctx) // the reason below is the one that counts
 			return nil, fmt.Errorf("%w: this broker has no members of consumer groups", errors.ErrUnsupported)

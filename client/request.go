@@ -117,15 +117,14 @@ func (c *connection) replyInbox(ctx context.Context, queue string) (*inbox, erro
 
 // sessionInbox takes a session of its own on the reply queue.
 func (c *connection) sessionInbox(ctx context.Context, queue string) (*inbox, error) {
-	if err := c.authorize(ctx, queue); err != nil {
-		return nil, err
-	}
 	id := rand.Text()
 	settled := amqp.SenderSettleModeSettled
-	l, err := c.openReceiver(ctx, queue, &amqp.ReceiverOptions{
-		RequestedSenderSettleMode: &settled,
-		Credit:                    inboxCredit,
-		Filters:                   []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, sessionFilterCode, id)},
+	l, err := authorized(ctx, c, []string{queue}, func() (*link, error) {
+		return c.openReceiver(ctx, queue, &amqp.ReceiverOptions{
+			RequestedSenderSettleMode: &settled,
+			Credit:                    inboxCredit,
+			Filters:                   []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, sessionFilterCode, id)},
+		})
 	})
 	if err != nil {
 		return nil, err
