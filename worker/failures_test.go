@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,10 +107,12 @@ func TestLinesAboutFailuresAreBounded(t *testing.T) {
 func TestUnavailableHandlerCostsNoDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newModelBroker(1)
-		runs, away := 0, true
+		var runs atomic.Int32
+		var away atomic.Bool
+		away.Store(true)
 		p := handled(t, b, func(context.Context, *worker.Task) error {
-			runs++
-			if away {
+			runs.Add(1)
+			if away.Load() {
 				return fmt.Errorf("no database: %w", worker.ErrUnavailable)
 			}
 			return nil
@@ -124,10 +127,10 @@ func TestUnavailableHandlerCostsNoDelivery(t *testing.T) {
 			t.Errorf("status %+v", s)
 		}
 		time.Sleep(10 * time.Minute)
-		if runs < 10 || runs > 20 {
-			t.Errorf("the handler ran %d times in 10 minutes, want a pause that grows to a minute", runs)
+		if n := runs.Load(); n < 10 || n > 20 {
+			t.Errorf("the handler ran %d times in 10 minutes, want a pause that grows to a minute", n)
 		}
-		away = false
+		away.Store(false)
 		time.Sleep(time.Minute)
 		wantCompleted(t, p, 20, "with the handler")
 		for n := range 20 {
@@ -136,11 +139,12 @@ func TestUnavailableHandlerCostsNoDelivery(t *testing.T) {
 			}
 		}
 		// The next time begins with a short pause.
-		away, runs = true, 0
+		away.Store(true)
+		runs.Store(0)
 		b.send("a", "x", 4)
 		time.Sleep(5 * time.Second)
-		if runs != 3 {
-			t.Errorf("the handler ran %d times in 5 s, want 3:\n%s", runs, log)
+		if n := runs.Load(); n != 3 {
+			t.Errorf("the handler ran %d times in 5 s, want 3:\n%s", n, log)
 		}
 	})
 }
