@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +33,11 @@ type EventReaderOptions struct {
 	// a lower or the same epoch, and those without one: their Receive returns an Error with
 	// the Code amqp:link:stolen. Nil is a reader beside others.
 	Epoch *int64
+
+	// Ahead is about how many bytes of events are on their way before Receive asks for them;
+	// default 1 MiB. They come in deliveries of about 60 KiB, or of a larger batch; while
+	// Receive waits there is always one.
+	Ahead int
 }
 
 // start returns the filter that says where to begin; "" is the oldest event.
@@ -70,19 +74,22 @@ type EventReader struct {
 	link    *lazyValue[*link]
 	sem     chan struct{} // capacity 1: full while someone receives
 	// Guarded by sem:
-	start    string     // filter of the next link
-	unpacked []Received // events of the last delivery that were not returned
-	from     *link      // that they came over
+	start  string        // filter of the next link
+	stored *StoredEvents // of the last delivery; nil: all were returned
+	from   *link         // that they came over
+	window window
 
 	single atomic.Bool // the broker knows no batches
 	closed atomic.Bool
 }
 
-// eventCredit is how many events are on their way before Receive asks for them, and
-// batchCredit how many deliveries of batches, each of about 60 KiB.
+// eventCredit is how many events are on their way at most before Receive asks for them, and
+// batchCredit how many deliveries of batches, each of about deliverySize.
 const (
-	eventCredit = 1000
-	batchCredit = 16
+	eventCredit  = 1000
+	batchCredit  = 16
+	deliverySize = 60 << 10
+	defaultAhead = batchCredit * deliverySize
 )
 
 // OpenEventReader opens a reader of a partition; see [Client.Partitions]. An empty hub
@@ -96,6 +103,7 @@ func (c *Client) OpenEventReader(ctx context.Context, hub, partition string, o *
 		client: c, address: hub + "/ConsumerGroups/" + cmp.Or(o.Group, "$Default") + "/Partitions/" + partition,
 		epoch: o.Epoch, link: newLazyValue[*link](), sem: make(chan struct{}, 1),
 	}
+	r.window.ahead = cmp.Or(o.Ahead, defaultAhead)
 	var err error
 	if r.start, err = o.start(); err != nil {
 		return nil, failure("open reader of", r.address, err)
@@ -143,10 +151,8 @@ func (r *EventReader) open(ctx context.Context) (*link, error) {
 // linkOptions returns how the next link is attached.
 func (r *EventReader) linkOptions() *amqp.ReceiverOptions {
 	settled := amqp.SenderSettleModeSettled
-	o := &amqp.ReceiverOptions{Credit: batchCredit, RequestedSenderSettleMode: &settled, Properties: map[string]any{}}
-	if r.single.Load() {
-		o.Credit = eventCredit
-	} else {
+	o := &amqp.ReceiverOptions{Credit: -1, RequestedSenderSettleMode: &settled, Properties: map[string]any{}} // window has it
+	if !r.single.Load() {
 		o.Properties[names.Batches] = true
 	}
 	if r.start != "" {
@@ -162,93 +168,161 @@ func (r *EventReader) linkOptions() *amqp.ReceiverOptions {
 // ends before one came it returns ctx's error. Events that were sent as one batch share
 // memory: who keeps one of them for long should copy it. The Body of an event that has a
 // type that this package does not know is the whole event, as it is encoded.
-func (r *EventReader) Receive(ctx context.Context, limit int) ([]*Received, error) {
+func (r *EventReader) Receive(ctx context.Context, limit int) (out []*Received, err error) {
 	limit = max(limit, 1)
+	err = r.receive(ctx, func(l *link) error {
+		out, err = r.collect(ctx, l.receiver, limit)
+		if errors.Is(err, errBatch) && len(out) > 0 {
+			_ = l.close(ctx) // the next link begins with what cannot be read
+			return nil
+		}
+		return err
+	}, func() SeqNo { return out[len(out)-1].SeqNo })
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ReceiveStored waits for a delivery of events and returns those of it that were not returned,
+// at least one and at most limit, as they are stored. It is for programs that fetch many events
+// ahead of their work. When ctx ends before one came it returns ctx's error.
+func (r *EventReader) ReceiveStored(ctx context.Context, limit int) (s *StoredEvents, err error) {
+	err = r.receive(ctx, func(l *link) error {
+		if err := r.await(ctx, l.receiver); err != nil {
+			return err
+		}
+		if s = r.stored.split(max(limit, 1)); s == r.stored {
+			r.stored = nil
+		}
+		return nil
+	}, func() SeqNo { return s.last() })
+	return s, err
+}
+
+// last returns the number of the last event.
+func (s *StoredEvents) last() SeqNo {
+	if n := len(s.batches); n > 0 {
+		return SeqNo(s.batches[n-1].First) + SeqNo(s.batches[n-1].Count) - 1
+	}
+	return s.SeqNo
+}
+
+// receive has get take events of the link, and begins behind the last of them if the link is
+// lost.
+func (r *EventReader) receive(ctx context.Context, get func(*link) error, last func() SeqNo) error {
 	select {
 	case r.sem <- struct{}{}:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	defer func() { <-r.sem }()
-	var out []*Received
 	err := r.client.retry(ctx, func(o *outage) error {
 		l, err := r.open(ctx)
 		if err != nil {
 			return err
 		}
 		o.reset(time.Now())
-		out, err = r.receive(ctx, l, limit)
-		return err
+		return r.over(ctx, l, get)
 	})
 	if err != nil {
-		return nil, failure("read", r.address, err)
+		return failure("read", r.address, err)
 	}
-	r.start = afterEvent(out[len(out)-1].SeqNo)
-	return r.client.options.Hooks.received(ctx, out, nil)
+	r.start = afterEvent(last())
+	return nil
 }
 
-// receive waits for events of a link and returns at least one.
-func (r *EventReader) receive(ctx context.Context, l *link, limit int) (out []*Received, err error) {
+// over has get take events of a link.
+func (r *EventReader) over(ctx context.Context, l *link, get func(*link) error) error {
 	if r.from != l {
-		r.unpacked, r.from = nil, l // what is left of an older link comes again
+		r.stored, r.from = nil, l // what is left of an older link comes again
+		r.window.most, r.window.size, r.window.out = batchCredit, deliverySize, 0
+		if r.single.Load() {
+			r.window.most, r.window.size = eventCredit, max(r.window.ahead/eventCredit, 1)
+		}
 	}
-	out, err = r.collect(ctx, l.receiver, limit)
+	err := get(l)
 	switch {
 	case err == nil:
+		return nil
 	case errors.Is(err, errBatch):
 		_ = l.close(ctx) // so that the next link begins with it again, and not behind it
-		if len(out) > 0 {
-			return out, nil
-		}
+		return err
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	default:
-		return nil, l.failed(ctx, err)
+		return context.Cause(ctx)
 	}
-	return out, err
+	return l.failed(ctx, err)
 }
 
 // deliveries is what a reader needs of a receiver.
 type deliveries interface {
 	Receive(ctx context.Context, o *amqp.ReceiveOptions) (*amqp.Message, error)
 	Prefetched() *amqp.Message
+	IssueCredit(n uint32) error
 }
 
 // collect returns at least one event, or an error. With errBatch there may be events from
 // before what cannot be read.
 func (r *EventReader) collect(ctx context.Context, from deliveries, limit int) (out []*Received, err error) {
-	for len(out) == 0 {
-		if len(r.unpacked) == 0 {
-			m, err := from.Receive(ctx, nil)
-			if err != nil {
-				return nil, err
+	if err := r.await(ctx, from); err != nil {
+		return nil, err
+	}
+	for {
+		if out = r.stored.Take(ctx, out, limit-len(out)); r.stored.Len > 0 {
+			if len(out) < limit {
+				continue // numbers are missing, which is no matter here
 			}
-			if err := r.unpack(m); err != nil {
-				return nil, err
-			}
+			return out, nil
 		}
-		for out = r.take(out, limit); len(out) < limit; out = r.take(out, limit) {
-			m := from.Prefetched()
-			if m == nil {
-				break
-			}
-			if err := r.unpack(m); err != nil {
-				return out, err
-			}
+		if r.stored = nil; len(out) == limit {
+			return out, nil
+		}
+		m := from.Prefetched()
+		if m == nil {
+			return out, nil
+		}
+		if err := r.unpack(from, m); err != nil {
+			return out, err
 		}
 	}
-	return out, nil
 }
 
-// take moves unpacked events to out, up to limit.
-func (r *EventReader) take(out []*Received, limit int) []*Received {
-	n := min(len(r.unpacked), limit-len(out))
-	out = slices.Grow(out, n)
-	for i := range n {
-		out = append(out, &r.unpacked[i])
+// await waits until there are stored events.
+func (r *EventReader) await(ctx context.Context, from deliveries) error {
+	for r.stored == nil {
+		if err := r.issue(from, 1); err != nil {
+			return err
+		}
+		m, err := from.Receive(ctx, nil)
+		if err == nil {
+			err = r.unpack(from, m)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	r.unpacked = r.unpacked[n:]
-	return out
+	return nil
+}
+
+// unpack takes a delivery.
+func (r *EventReader) unpack(from deliveries, m *amqp.Message) error {
+	s, err := r.storedEvents(m)
+	if err != nil {
+		return err
+	}
+	if s.Len > 0 {
+		r.stored = s
+	}
+	r.window.took(s.Size)
+	return r.issue(from, 0)
+}
+
+// issue lets more deliveries come.
+func (r *EventReader) issue(from deliveries, least int) error {
+	if n := r.window.more(least); n > 0 {
+		return from.IssueCredit(uint32(n))
+	}
+	return nil
 }
 
 // Close ends the reader, within five seconds.

@@ -14,15 +14,22 @@ type broker interface {
 	partitions(ctx context.Context) ([]string, error)
 	// last returns the number of the youngest event of a partition; -1 if it never had one.
 	last(ctx context.Context, partition string) (client.SeqNo, error)
-	open(ctx context.Context, partition string, at Position, epoch int64) (reader, error)
+	open(ctx context.Context, partition string, o readerOptions) (reader, error)
 	send(ctx context.Context, queue string, m *client.Message) error
 	join(ctx context.Context, s *settings) (fleet, error)
 	close()
 }
 
-// reader reads the events of one partition. Its Receive may be called again after an error.
+// readerOptions say how a partition is read.
+type readerOptions struct {
+	at    Position
+	epoch int64
+	ahead int // bytes that are on their way before they are asked for, about
+}
+
+// reader reads the events of one partition. Its receive may be called again after an error.
 type reader interface {
-	Receive(ctx context.Context, limit int) ([]*client.Received, error)
+	receive(ctx context.Context, limit int) (stored, error)
 	Close() error
 }
 

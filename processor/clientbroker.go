@@ -34,15 +34,34 @@ func (b *clientBroker) last(ctx context.Context, partition string) (client.SeqNo
 	return b.client.LastEvent(ctx, b.settings.hub, partition)
 }
 
-func (b *clientBroker) open(ctx context.Context, partition string, at Position, epoch int64) (reader, error) {
-	o := at.options()
-	o.Group, o.Epoch = b.settings.group, &epoch
+func (b *clientBroker) open(ctx context.Context, partition string, how readerOptions) (reader, error) {
+	o := how.at.options()
+	o.Group, o.Epoch, o.Ahead = b.settings.group, &how.epoch, how.ahead
 	r, err := b.client.OpenEventReader(ctx, b.settings.hub, partition, &o)
 	if err != nil {
 		return nil, err
 	}
-	return r, nil
+	return eventReader{r}, nil
 }
+
+// eventReader is a reader of a client.
+type eventReader struct{ *client.EventReader }
+
+func (r eventReader) receive(ctx context.Context, limit int) (stored, error) {
+	s, err := r.ReceiveStored(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	return storedEvents{s}, nil
+}
+
+// storedEvents are those of a client.
+type storedEvents struct{ *client.StoredEvents }
+
+func (s storedEvents) Len() int            { return s.StoredEvents.Len }
+func (s storedEvents) Size() int           { return s.StoredEvents.Size }
+func (s storedEvents) SeqNo() client.SeqNo { return s.StoredEvents.SeqNo }
+func (s storedEvents) Enqueued() time.Time { return s.StoredEvents.Enqueued }
 
 func (b *clientBroker) send(ctx context.Context, queue string, m *client.Message) error {
 	s, err := b.sender(ctx, queue)

@@ -206,7 +206,8 @@ type fakeReader struct {
 
 var errStolen = &client.Error{Code: stolenCode, Description: "another reader", Kind: client.ErrNotAllowed}
 
-func (h *host) open(_ context.Context, partition string, at Position, epoch int64) (reader, error) {
+func (h *host) open(_ context.Context, partition string, o readerOptions) (reader, error) {
+	at, epoch := o.at, o.epoch
 	if err := h.alive(); err != nil {
 		return nil, err
 	}
@@ -238,7 +239,28 @@ func (h *host) open(_ context.Context, partition string, at Position, epoch int6
 	return r, nil
 }
 
-func (r *fakeReader) Receive(ctx context.Context, limit int) ([]*client.Received, error) {
+// fakeDelivery is how many events come at once at most.
+const fakeDelivery = 250
+
+// fakeStored is events that are decoded already.
+type fakeStored struct {
+	events []*client.Received
+	size   int
+}
+
+func (s *fakeStored) Len() int            { return len(s.events) }
+func (s *fakeStored) Size() int           { return s.size }
+func (s *fakeStored) SeqNo() client.SeqNo { return s.events[0].SeqNo }
+func (s *fakeStored) Enqueued() time.Time { return s.events[0].Enqueued }
+
+func (s *fakeStored) Take(_ context.Context, to []*client.Received, limit int) []*client.Received {
+	n := min(limit, len(s.events))
+	to = append(to, s.events[:n]...)
+	s.events = s.events[n:]
+	return to
+}
+
+func (r *fakeReader) receive(ctx context.Context, limit int) (stored, error) {
 	for {
 		if err := r.host.alive(); err != nil {
 			return nil, err
@@ -249,7 +271,7 @@ func (r *fakeReader) Receive(ctx context.Context, limit int) ([]*client.Received
 		var out []*client.Received
 		r.next = max(r.next, hub.firsts[r.part])
 		if all := hub.parts[r.part]; int(r.next) < len(all) {
-			out = all[r.next:min(len(all), int(r.next)+limit)]
+			out = all[r.next:min(len(all), int(r.next)+min(limit, fakeDelivery))]
 		}
 		if ended {
 			hub.mu.Unlock()
@@ -258,7 +280,7 @@ func (r *fakeReader) Receive(ctx context.Context, limit int) ([]*client.Received
 		r.next += client.SeqNo(len(out))
 		hub.mu.Unlock()
 		if len(out) > 0 {
-			return out, nil
+			return &fakeStored{out, 300 * len(out)}, nil
 		}
 		select {
 		case <-changed:

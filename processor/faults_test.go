@@ -40,8 +40,8 @@ type faultyFleet struct {
 	held                  atomic.Bool // news do not come, neither of the fleet nor of readers
 }
 
-func (l *faultyLink) open(ctx context.Context, partition string, at Position, epoch int64) (reader, error) {
-	r, err := l.host.open(ctx, partition, at, epoch)
+func (l *faultyLink) open(ctx context.Context, partition string, o readerOptions) (reader, error) {
+	r, err := l.host.open(ctx, partition, o)
 	return &heldReader{r, l.fleet}, err
 }
 
@@ -51,8 +51,8 @@ type heldReader struct {
 	fleet *faultyFleet
 }
 
-func (r *heldReader) Receive(ctx context.Context, limit int) ([]*client.Received, error) {
-	events, err := r.reader.Receive(ctx, limit)
+func (r *heldReader) receive(ctx context.Context, limit int) (stored, error) {
+	events, err := r.reader.receive(ctx, limit)
 	for err != nil && r.fleet.held.Load() && pause(ctx, time.Second) {
 	}
 	return events, err
@@ -136,7 +136,7 @@ func TestAStolenPartitionComesBack(t *testing.T) {
 		b.hub.publish(0, 5)
 		elapse(5 * time.Second)
 		f.checkpoints.Store(1)
-		outside, err := b.host.open(t.Context(), "0", Latest(), 1)
+		outside, err := b.host.open(t.Context(), "0", readerOptions{at: Latest(), epoch: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

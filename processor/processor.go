@@ -58,10 +58,14 @@ type Processor struct {
 	Checkpoint CheckpointPolicy
 	// Batch is how many events Handle gets at most; default 100.
 	Batch int
-	// Prefetch is how many events of each partition are fetched ahead of the handler, and
-	// with Async how many are unfinished at most; default ten batches. About 4 MiB are
-	// fetched at most, whatever their number.
+	// Prefetch is about how many events of each partition are fetched ahead of the handler,
+	// and with Async how many are unfinished at most; default ten batches. About 4 MiB of a
+	// partition are fetched at most, whatever their number.
 	Prefetch int
+	// PrefetchBytes is about how many bytes of events are on their way, wait, or are in the hands
+	// of handlers, of all partitions together; default 64 MiB. Events are decoded when Handle gets
+	// them. A partition fetches at least one delivery, of about 60 KiB or of one larger batch.
+	PrefetchBytes int
 	// Async means that an event is not handled when Handle returns, but when
 	// [Partition.Done] is called for it. Checkpoints cover what is done without a gap. No
 	// more are begun when one that is not done has about 100,000 behind it.

@@ -35,6 +35,7 @@ type pump struct {
 
 	end       *client.SeqNo // where a pump with Latest begins; owned by fetch
 	isDeposed bool          // owned by loop
+	inHand    int           // bytes of the events that are being handled, about; owned by work
 
 	busy  atomic.Int64 // nanoseconds of the handler since the last report
 	bytes atomic.Uint64
@@ -49,9 +50,6 @@ type pump struct {
 	skipped  uint64 // events of gaps since the last report
 	timers   []*time.Timer
 }
-
-// maxWeight bounds the bytes of the events that are fetched ahead, of each partition.
-const maxWeight = 4 << 20
 
 // maxGap bounds how many events are begun behind one that is not done, with Async.
 const maxGap = 100_000
@@ -196,6 +194,10 @@ func (p *pump) work() {
 	p.state.returned = true
 	p.mu.Unlock()
 	<-p.fetched // the reader is closed before another is told to open one
+	p.mu.Lock()
+	left := p.backlog.drop()
+	p.mu.Unlock()
+	p.run.memory.forget(p, left+p.inHand)
 	p.handOver()
 	p.mu.Lock()
 	p.state.over = true
@@ -209,6 +211,8 @@ func (p *pump) work() {
 
 // take waits for events that can be handled. It returns none when the pump ends.
 func (p *pump) take() []*client.Received {
+	p.run.memory.release(p.inHand)
+	p.inHand = 0
 	for !p.ending() {
 		if p.run.processor.Async && !p.saveIfDue() {
 			return nil
@@ -246,25 +250,55 @@ type missing struct{ after, next client.SeqNo }
 // is a gap before them.
 func (p *pump) tryTake() ([]*client.Received, *missing) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	s := &p.run.settings
-	first, ok := p.backlog.first()
-	if p.state.ending() || !ok || p.run.processor.Async && (p.progress.left >= s.prefetch || len(p.progress.open) >= maxGap) {
+	first := p.backlog.first()
+	if p.state.ending() || first == nil || p.run.processor.Async && (p.progress.left >= s.prefetch || len(p.progress.open) >= maxGap) {
+		p.mu.Unlock()
 		return nil, nil
 	}
-	if after, is := p.progress.gap(first.SeqNo); is {
-		return nil, &missing{after, first.SeqNo}
+	after, is := p.progress.gap(first.SeqNo())
+	p.mu.Unlock()
+	if is {
+		return nil, &missing{after, first.SeqNo()}
 	}
-	before := p.backlog.bytes
-	events := p.backlog.take(s.batch)
-	p.bytes.Add(uint64(before - p.backlog.bytes))
-	p.current = first.Enqueued
+	events := p.decode(s.batch)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = events[0].Enqueued
 	p.progress.taken(events)
 	if p.run.processor.Async {
 		p.progress.begin(events)
 	}
-	signal(p.freed)
 	return events, nil
+}
+
+// decode takes up to limit events from the backlog, whose numbers follow each other. Only work
+// calls it.
+func (p *pump) decode(limit int) (events []*client.Received) {
+	for len(events) < limit {
+		p.mu.Lock()
+		part := p.backlog.first()
+		if events == nil {
+			events = make([]*client.Received, 0, min(limit, p.backlog.events))
+		}
+		p.mu.Unlock()
+		n := len(events)
+		if part == nil || n > 0 && part.SeqNo() != events[n-1].SeqNo+1 {
+			break
+		}
+		events = part.Take(p.ctx, events, limit-n)
+		p.mu.Lock()
+		freed := p.backlog.took(len(events) - n)
+		p.mu.Unlock()
+		p.inHand += freed
+		signal(p.freed)
+	}
+	size := 0
+	for _, e := range events {
+		size += len(e.Body)
+	}
+	p.bytes.Add(uint64(size))
+	return events
 }
 
 // fetch reads events ahead of the handler.
@@ -275,13 +309,13 @@ func (p *pump) fetch(ctx context.Context) {
 		if limit == 0 {
 			break
 		}
-		var events []*client.Received
+		var events stored
 		var err error
 		if r == nil {
 			r, err = p.open(ctx)
 		}
 		if err == nil {
-			events, err = r.Receive(ctx, limit)
+			events, err = r.receive(ctx, limit)
 		}
 		if err == nil {
 			failures = 0
@@ -327,7 +361,7 @@ func (p *pump) open(ctx context.Context) (reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.run.link.open(ctx, p.grant.partition, at, p.grant.epoch)
+	return p.run.link.open(ctx, p.grant.partition, readerOptions{at: at, epoch: p.grant.epoch, ahead: p.run.ahead()})
 }
 
 func (p *pump) startPosition(ctx context.Context) (Position, error) {
@@ -377,9 +411,10 @@ func (p *pump) space(ctx context.Context) int {
 	for {
 		p.mu.Lock()
 		n := p.run.settings.prefetch - p.backlog.events
-		full := n <= 0 || p.backlog.bytes >= maxWeight
+		empty := p.backlog.events == 0
+		full := n <= p.run.settings.prefetch/4 || p.backlog.bytes >= maxWeight // a few are not worth a turn
 		p.mu.Unlock()
-		if !full {
+		if empty || !full && p.run.memory.admits(p) {
 			return n
 		}
 		select {
@@ -391,11 +426,13 @@ func (p *pump) space(ctx context.Context) int {
 }
 
 // put queues events for work.
-func (p *pump) put(events []*client.Received) {
+func (p *pump) put(events stored) {
+	p.run.memory.take(events.Size())
+	first := events.SeqNo()
 	p.mu.Lock()
 	p.backlog.put(events)
-	if p.grant.rewound != nil && p.progress.upTo == none && len(events) > 0 {
-		p.progress.upTo = events[0].SeqNo - 1 // so that a crash does not undo the rewind
+	if p.grant.rewound != nil && p.progress.upTo == none {
+		p.progress.upTo = first - 1 // so that a crash does not undo the rewind
 	}
 	p.mu.Unlock()
 	p.wake()
@@ -405,8 +442,8 @@ func (p *pump) lag() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := p.current
-	if first, ok := p.backlog.first(); ok && at.IsZero() {
-		at = first.Enqueued
+	if at.IsZero() {
+		at = p.backlog.since
 	}
 	if at.IsZero() {
 		return 0

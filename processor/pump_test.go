@@ -470,7 +470,7 @@ func TestALostPartitionCancelsItsHandlerAndKeepsItsCheckpoint(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		claimed := claim(t, b.store, "other", "0")
 		equal(t, "claims won", claimed, 1)
-		if _, err := b.hub.host().open(t.Context(), "0", Earliest(), 0); err != nil {
+		if _, err := b.hub.host().open(t.Context(), "0", readerOptions{epoch: 0}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

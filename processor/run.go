@@ -48,6 +48,8 @@ type run struct {
 	began   time.Time
 	totals  struct{ handled, failed, dead, panics, lost, skipped atomic.Uint64 }
 	hub     atomic.Int64
+	owned   atomic.Int64 // partitions, by the last view
+	memory  fetchMemory
 
 	mu    sync.Mutex
 	pumps map[string]*pump // one for each partition; guarded by mu
@@ -63,7 +65,8 @@ func newRun(ctx context.Context, p *Processor, s settings) *run {
 		processor: p, settings: s, link: p.link,
 		views: make(chan view), ended: make(chan *pump), stuck: make(chan *pump),
 		failed: make(chan error, 1), left: make(chan struct{}), stops: make(chan struct{}), began: time.Now(),
-		pumps: map[string]*pump{}, released: map[string]int64{}, next: map[string]grant{},
+		memory: fetchMemory{limit: s.prefetchBytes / 2}, // the other half is on its way
+		pumps:  map[string]*pump{}, released: map[string]int64{}, next: map[string]grant{},
 	}
 	r.life, r.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	if r.link == nil {
@@ -192,6 +195,7 @@ func (r *run) watch() {
 func (r *run) heed(v view) {
 	r.latest = v
 	r.hub.Store(int64(v.hub))
+	r.owned.Store(int64(len(v.grants)))
 	owned := map[string]bool{}
 	for _, g := range v.grants {
 		if g.turn <= r.released[g.partition] {
@@ -338,6 +342,11 @@ func (r *run) beginStop() <-chan time.Time {
 		p.drain(by, 0, ErrStopping)
 	}
 	return time.After(r.settings.grace)
+}
+
+// ahead is how many bytes are on their way to one partition before they are asked for.
+func (r *run) ahead() int {
+	return max(r.settings.prefetchBytes/2/max(int(r.owned.Load()), 1), 1)
 }
 
 func (r *run) isStopping() bool {

@@ -16,6 +16,7 @@ import (
 const (
 	defaultGroup    = "$Default"
 	defaultBatch    = 100
+	defaultPrefetch = 64 << 20 // bytes
 	defaultAttempts = 3
 	defaultCoolDown = time.Minute
 	defaultGrace    = 30 * time.Second
@@ -28,22 +29,23 @@ var defaultRetry = Backoff(100*time.Millisecond, 10*time.Second)
 
 // settings are those of a processor, checked and with their defaults.
 type settings struct {
-	id, name  string
-	namespace string
-	hub       string
-	group     string
-	keep      time.Duration
-	batch     int
-	prefetch  int
-	attempts  int
-	retry     func(int) time.Duration
-	coolDown  time.Duration
-	grace     time.Duration
-	timeout   time.Duration
-	interval  time.Duration
-	expiry    time.Duration
-	policy    CheckpointPolicy
-	log       *slog.Logger
+	id, name      string
+	namespace     string
+	hub           string
+	group         string
+	keep          time.Duration
+	batch         int
+	prefetch      int
+	prefetchBytes int
+	attempts      int
+	retry         func(int) time.Duration
+	coolDown      time.Duration
+	grace         time.Duration
+	timeout       time.Duration
+	interval      time.Duration
+	expiry        time.Duration
+	policy        CheckpointPolicy
+	log           *slog.Logger
 }
 
 // checked returns the settings, or every fault at once.
@@ -66,6 +68,7 @@ func (p *Processor) checked() (settings, error) {
 		}
 	}
 	s.prefetch = cmp.Or(p.Prefetch, 10*s.batch)
+	s.prefetchBytes = cmp.Or(p.PrefetchBytes, defaultPrefetch)
 	switch s.policy.kind {
 	case everySecond:
 		s.policy.every = coalesce
@@ -104,7 +107,7 @@ func (p *Processor) faults(s settings) error {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"Batch", p.Batch}, {"Prefetch", p.Prefetch}, {"Attempts", p.Attempts}} {
+	}{{"Batch", p.Batch}, {"Prefetch", p.Prefetch}, {"PrefetchBytes", p.PrefetchBytes}, {"Attempts", p.Attempts}} {
 		fault(n.value < 0, "%s is %d, want at least 0", n.name, n.value)
 	}
 	for _, d := range []struct {

@@ -14,7 +14,11 @@ import (
 	"time"
 )
 
-const speedHub = "speed"
+const (
+	speedHub       = "speed"
+	wideHub        = "wide"
+	widePartitions = 128
+)
 
 // brokerProcess is the real broker.
 type brokerProcess struct {
@@ -32,6 +36,7 @@ func startBroker(dir, binary string) (*brokerProcess, error) {
 		}
 	}
 	fmt.Fprintf(&hubs, "  - {name: %s, partitionCount: 16}\n", speedHub)
+	fmt.Fprintf(&hubs, "  - {name: %s, partitionCount: %d}\n", wideHub, widePartitions)
 	config := filepath.Join(dir, "triagemq.yaml")
 	if err := os.WriteFile(config, []byte(hubs.String()), 0o644); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/triagemq/triagemq/client"
@@ -287,23 +288,18 @@ func measureSpeed(ctx context.Context, b *brokerProcess, count int) ([]int, time
 		return nil, 0, err
 	}
 	defer c.Close()
-	errs := make([]error, 16)
-	var wg sync.WaitGroup
-	for p := range 16 {
-		wg.Go(func() { errs[p] = fill(ctx, c, fmt.Sprint(speedHub, "/Partitions/", p), count/16/100) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	count, err = fillAll(ctx, c, speedHub, 16, count, load{size: 256, batch: 100})
+	if err != nil {
 		return nil, 0, err
 	}
-	count = count / 16 / 100 * 100 * 16
 	var rates []int
 	least := time.Hour
 	for run := range 3 {
-		rate, took, err := speedOf(b, count, fmt.Sprint("speed-", run))
+		rate, ended, err := instanceOf(instanceSettings{Connection: b.connection(), Hub: speedHub, Name: fmt.Sprint("speed-", run), Count: count})
 		if err != nil {
 			return nil, 0, err
 		}
+		took := ended.UserTime() + ended.SystemTime()
 		rates, least = append(rates, rate), min(least, took/time.Duration(count))
 		// The next run begins at the start again.
 		if err := c.Group(speedHub, "").Rewind(ctx, "", client.Position{}); err != nil {
@@ -313,14 +309,48 @@ func measureSpeed(ctx context.Context, b *brokerProcess, count int) ([]int, time
 	return rates, least, nil
 }
 
-func fill(ctx context.Context, c *client.Client, address string, batches int) error {
+// measureMemory returns the most memory that one instance takes, in MiB, while it handles events
+// of 8 KiB of many partitions with a slow handler.
+func measureMemory(ctx context.Context, b *brokerProcess, count int) (int, error) {
+	c, err := client.Dial(ctx, b.connection(), nil)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	count, err = fillAll(ctx, c, wideHub, widePartitions, count, load{size: 8 << 10, batch: 10})
+	if err != nil {
+		return 0, err
+	}
+	_, ended, err := instanceOf(instanceSettings{Connection: b.connection(), Hub: wideHub, Name: "wide", Count: count, Slow: 200 * time.Millisecond})
+	if err != nil {
+		return 0, err
+	}
+	return int(ended.SysUsage().(*syscall.Rusage).Maxrss >> 10), nil
+}
+
+// load is what is published.
+type load struct{ size, batch int } // bytes of an event, events of a batch
+
+// fillAll publishes about as many events as asked for, and returns how many.
+func fillAll(ctx context.Context, c *client.Client, hub string, partitions, count int, l load) (int, error) {
+	batches := count / partitions / l.batch
+	errs := make([]error, partitions)
+	var wg sync.WaitGroup
+	for p := range partitions {
+		wg.Go(func() { errs[p] = fill(ctx, c, fmt.Sprint(hub, "/Partitions/", p), batches, l) })
+	}
+	wg.Wait()
+	return batches * l.batch * partitions, errors.Join(errs...)
+}
+
+func fill(ctx context.Context, c *client.Client, address string, batches int, l load) error {
 	s, err := c.OpenSender(ctx, address, nil)
 	if err != nil {
 		return err
 	}
 	var ms []*client.Message
-	for range 100 {
-		ms = append(ms, &client.Message{Body: make([]byte, 256)})
+	for range l.batch {
+		ms = append(ms, &client.Message{Body: make([]byte, l.size)})
 	}
 	for range batches {
 		if err := s.SendBatch(ctx, ms); err != nil {
@@ -330,25 +360,25 @@ func fill(ctx context.Context, c *client.Client, address string, batches int) er
 	return s.Close()
 }
 
-// speedOf runs one instance and returns the rate that it tells, and its processor time.
-func speedOf(b *brokerProcess, count int, name string) (int, time.Duration, error) {
-	settings, err := json.Marshal(instanceSettings{Connection: b.connection(), Hub: speedHub, Name: name, Count: count})
+// instanceOf runs one instance and returns the rate that it tells, and what it has taken.
+func instanceOf(s instanceSettings) (int, *os.ProcessState, error) {
+	settings, err := json.Marshal(s)
 	if err != nil {
-		return 0, 0, err
+		return 0, nil, err
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), instanceVariable+"="+string(settings))
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return 0, 0, err
+		return 0, nil, err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, 0, err
+		return 0, nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+		return 0, nil, err
 	}
 	rate := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -359,7 +389,7 @@ func speedOf(b *brokerProcess, count int, name string) (int, time.Duration, erro
 	_ = stdin.Close()
 	_, _ = io.Copy(io.Discard, out)
 	if err := cmd.Wait(); err != nil {
-		return 0, 0, err
+		return 0, nil, err
 	}
-	return rate, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
+	return rate, cmd.ProcessState, nil
 }

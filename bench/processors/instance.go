@@ -24,7 +24,8 @@ const instanceVariable = "TRIAGEMQ_BENCH_INSTANCE"
 type instanceSettings struct {
 	Connection, Hub, Store, Name string
 	Greedy                       bool
-	Count                        int // of events, to measure speed; 0: tell of each
+	Count                        int           // of events, to measure speed; 0: tell of each
+	Slow                         time.Duration // a call of the handler in the first ten seconds
 }
 
 // interval is how often store mode and the SDK look at their store.
@@ -72,7 +73,7 @@ func runInstance(text string) {
 		}
 	}
 	if s.Count > 0 {
-		p.Handle = counter(s.Count)
+		p.Handle = counter(s.Count, s.Slow)
 	} else {
 		go watch(ctx, p)
 	}
@@ -82,13 +83,17 @@ func runInstance(text string) {
 	}
 }
 
-// counter returns a handler that does nothing, and tells the rate at which it was called.
-func counter(count int) func(context.Context, *processor.Partition, []*client.Received) error {
+// counter returns a handler that does nothing, and tells the rate at which it was called. For
+// ten seconds it may be slow, so that events are fetched ahead.
+func counter(count int, slow time.Duration) func(context.Context, *processor.Partition, []*client.Received) error {
 	var seen atomic.Int64
 	var began atomic.Pointer[time.Time]
 	return func(_ context.Context, _ *processor.Partition, events []*client.Received) error {
 		if now := time.Now(); began.Load() == nil {
 			began.CompareAndSwap(nil, &now)
+		}
+		if slow > 0 && time.Since(*began.Load()) < 10*time.Second {
+			time.Sleep(slow)
 		}
 		if seen.Add(int64(len(events))) == int64(count) {
 			say("rate", int(float64(count)/time.Since(*began.Load()).Seconds()))

@@ -30,10 +30,11 @@ func main() {
 	var (
 		only   = flag.String("only", "", "run only scenarios and fleets whose name contains this")
 		speed  = flag.Int("speed", 3_000_000, "events that one instance handles for the last line; 0: do not measure it")
+		wide   = flag.Int("wide", 65_536, "events of 8 KiB in 128 partitions, to measure the memory of one instance; 0: do not measure it")
 		binary = flag.String("triagemq", "", "broker to run; default: one that is built")
 	)
 	flag.Parse()
-	if err := run(*only, *speed, *binary); err != nil {
+	if err := run(*only, measured{*speed, *wide}, *binary); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -78,7 +79,10 @@ type result struct {
 	failed  error
 }
 
-func run(only string, speed int, binary string) error {
+// measured is with how many events one instance is measured.
+type measured struct{ speed, wide int }
+
+func run(only string, events measured, binary string) error {
 	dir, err := os.MkdirTemp("", "processors-")
 	if err != nil {
 		return err
@@ -116,10 +120,17 @@ func run(only string, speed int, binary string) error {
 			fmt.Printf("| %s | %s | %.2f s | %d (%d) | %d of %d |\n", s.name, k.name, r.settled.Seconds(), r.moves, s.least, r.twice, r.events)
 		}
 	}
-	if speed == 0 {
+	if events.wide > 0 {
+		most, err := measureMemory(ctx, b, events.wide)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("\none instance, %d partitions, 8 KiB events in batches of 10, a handler that is slow for ten seconds: %d MiB of memory at most\n", widePartitions, most)
+	}
+	if events.speed == 0 {
 		return nil
 	}
-	rates, least, err := measureSpeed(ctx, b, speed)
+	rates, least, err := measureSpeed(ctx, b, events.speed)
 	if err != nil {
 		return err
 	}
