@@ -19,7 +19,7 @@ import (
 
 const hubs = `
 queues: [{name: dead}]
-hubs: [{name: readings, partitionCount: 8, consumerGroups: [{name: audit}]}]
+hubs: [{name: readings, partitionCount: 8, consumerGroups: [{name: audit}]}, {name: small, partitionCount: 1, maxPartitionSizeInMegabytes: 1}]
 `
 
 // realFleet is processors at a real broker.
@@ -341,5 +341,52 @@ func TestLatestOfAHubWithoutEvents(t *testing.T) {
 			f.start(latest)
 			f.until("all events handled", f.handledAll)
 		})
+	}
+}
+
+// A processor that comes back behind the retention says how many events are gone.
+func TestAGapAtTheBroker(t *testing.T) {
+	f := newRealFleet(t)
+	publish := func(batches int) {
+		s, err := f.broker.Client().OpenSender(t.Context(), "small/Partitions/0", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range batches {
+			ms := make([]*client.Message, 10)
+			for i := range ms {
+				ms[i] = &client.Message{Body: make([]byte, 10_000)}
+			}
+			if err := s.SendBatch(t.Context(), ms); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	gaps := make(chan *processor.GapError, 10)
+	set := func(p *processor.Processor) {
+		p.Hub = "small"
+		p.OnError = func(err error) {
+			if g, ok := errors.AsType[*processor.GapError](err); ok {
+				gaps <- g
+			}
+		}
+	}
+	publish(1)
+	first := f.start(set)
+	f.until("the first events", func() bool { return len(f.seen) == 10 })
+	first.cancel()
+	<-first.ended
+	publish(100) // ten megabytes, of which one is kept
+	second := f.start(set)
+	f.until("the last event", func() bool { return f.seen["small/0/1009"] > 0 })
+	g := <-gaps
+	if g.After != 9 || g.Next < 100 || g.Events() != int64(g.Next)-10 || g.Partition != "0" || g.Hub != "small" || g.StandsStill {
+		t.Errorf("gap %+v of %d events", g, g.Events())
+	}
+	if n := len(f.seen); int64(n) != 1010-g.Events() {
+		t.Errorf("%d events were handled and %d are gone, of 1010", n, g.Events())
+	}
+	if len(gaps) > 0 || second.Status().Skipped != uint64(g.Events()) {
+		t.Errorf("%d more gaps, %d events skipped", len(gaps), second.Status().Skipped)
 	}
 }

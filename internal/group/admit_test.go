@@ -121,15 +121,7 @@ func TestKeepAfterARestart(t *testing.T) {
 	r := newRig(t, 2)
 	r.must(r.Join(r.now, grp, Member{ID: "a", Run: "1", Keep: time.Hour, Key: "k"}, &r.out))
 	r.pass(joinWindow)
-	after := New()
-	for _, rec := range r.out.Records() {
-		if err := after.Replay(rec, &r.out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.Groups = after
-	r.SetPartitions(r.now, 2)
-	r.Tick(r.now, &r.out)
+	r.restart(2)
 	r.pass(keepUnknown - time.Millisecond)
 	if r.Groups.member(grp, "a") == nil {
 		t.Error("it is not kept")

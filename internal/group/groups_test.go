@@ -31,6 +31,20 @@ func newRig(t *testing.T, partitions int) *rig {
 	return r
 }
 
+// restart replays the history.
+func (r *rig) restart(partitions int) {
+	r.Helper()
+	after := New()
+	for _, rec := range r.out.Records() {
+		if err := after.Replay(rec, &r.out); err != nil {
+			r.Fatal(err)
+		}
+	}
+	r.Groups = after
+	r.SetPartitions(r.now, partitions)
+	r.Tick(r.now, &r.out)
+}
+
 const grp = "g"
 
 func (r *rig) must(err error) {

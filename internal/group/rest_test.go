@@ -319,15 +319,7 @@ func TestTheYoungerRunWins(t *testing.T) {
 	r.must(join("young", true))
 	r.pass(joinWindow)
 
-	after := New()
-	for _, rec := range r.out.Records() {
-		if err := after.Replay(rec, &r.out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.Groups = after
-	r.SetPartitions(r.now, 2)
-	r.Tick(r.now, &r.out)
+	r.restart(2)
 	r.want(join("old", true), ErrTaken)
 	r.must(join("young", true))
 	r.must(join("next", false))
