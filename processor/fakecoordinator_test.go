@@ -4,6 +4,7 @@ package processor
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strconv"
 	"sync"
@@ -91,7 +92,7 @@ func (c *fakeCoordinator) stop() {
 }
 
 func (c *fakeCoordinator) join(_ context.Context, h *host, s *settings) (fleet, error) {
-	m := &fakeMember{coord: c, host: h, as: group.Member{ID: s.id, Run: strconv.FormatInt(time.Now().UnixNano(), 36), Keep: s.keep}}
+	m := &fakeMember{coord: c, host: h, as: group.Member{ID: s.id, Run: rand.Text(), Keep: s.keep}}
 	if err := m.enter(); err != nil {
 		return nil, err
 	}
@@ -137,12 +138,18 @@ func (m *fakeMember) enter() (err error) {
 	}
 	m.mu.Unlock()
 	m.coord.do(func(now time.Time) {
+		if err = m.coord.groups.Join(now, fakeGroup, m.as, &m.coord.out); err != nil {
+			return
+		}
 		if old := m.coord.members[m.as.ID]; old != nil && old != m {
 			old.end(group.ErrTaken)
 		}
 		m.coord.members[m.as.ID] = m
-		err = m.coord.groups.Join(now, fakeGroup, m.as, &m.coord.out)
+		m.as.Back = true
 	})
+	if errors.Is(err, group.ErrTaken) {
+		return client.ErrTaken
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -31,6 +32,8 @@ type model struct {
 	names int
 	all   []*instance // ever
 
+	replaced []*instance // by younger runs with their IDs
+
 	mu        sync.Mutex
 	instances []*instance                  // those that run; guarded by mu
 	active    []*instance                  // who handles each partition now; guarded by mu
@@ -52,7 +55,8 @@ type instance struct {
 	cancel context.CancelFunc
 	ended  chan error
 
-	disturbed bool // guarded by the model's mu
+	disturbed bool      // guarded by the model's mu
+	replaced  time.Time // when a younger run has joined with its ID; guarded by the model's mu
 }
 
 func newModel(t *testing.T, seed uint64, withStore bool) *model {
@@ -99,11 +103,14 @@ func (m *model) saved(part int, n client.SeqNo) {
 	m.marks[part] = n
 }
 
-func (m *model) start() {
+func (m *model) start() { m.startAs("") }
+
+// startAs starts an instance with an ID; "" is one of its own.
+func (m *model) startAs(id string) {
 	m.names++
 	i := &instance{name: fmt.Sprint("instance", m.names), host: m.hub.host(), ended: make(chan error, 1)}
 	i.Processor = &Processor{
-		Hub: "hub", Group: fakeGroup, ID: i.name, link: i.host, Log: slog.New(slog.DiscardHandler), OnError: m.hear, Timeout: handlerTimeout,
+		Hub: "hub", Group: fakeGroup, ID: cmp.Or(id, i.name), link: i.host, Log: slog.New(slog.DiscardHandler), OnError: m.hear, Timeout: handlerTimeout,
 		Batch: 1 + m.rng.IntN(10), Attempts: 2, DeadLetter: "dead",
 		Checkpoint: []CheckpointPolicy{EveryBatch(), EveryEvent(), EveryN(7), Every(300 * time.Millisecond)}[m.rng.IntN(4)],
 	}
@@ -191,7 +198,7 @@ func (m *model) handle(ctx context.Context, i *instance, rng *rand.Rand, p *Part
 	part := number(p.ID())
 	m.mu.Lock()
 	other := m.active[part]
-	if other != nil && !other.disturbed && m.hung[part] != other && m.store == nil {
+	if other != nil && !other.disturbed && m.hung[part] != other && m.store == nil && (i.replaced.IsZero() || time.Since(i.replaced) > time.Second) {
 		m.faultf("%s and %s handle partition %d at the same time", other.name, i.name, part)
 	}
 	m.active[part] = i
@@ -313,6 +320,19 @@ func (m *model) step() {
 		}
 	case n == 9:
 		m.expire(m.rng.IntN(len(m.hub.parts)))
+	case n == 10 && m.store == nil && m.names < 12: // a younger run with the same ID, of which i may not hear at once
+		synctest.Wait() // until it has joined
+		m.disturb(i)
+		m.mu.Lock()
+		i.replaced = time.Now() // it needs a moment to hear
+		m.mu.Unlock()
+		if m.rng.IntN(2) == 0 {
+			m.hub.coord.drop(i.host)
+		}
+		m.startAs(i.ID)
+		synctest.Wait() // until that has joined
+		m.forget(i)
+		m.replaced = append(m.replaced, i)
 	case n == 8 && m.store == nil:
 		m.hub.coord.do(func(now time.Time) {
 			_ = m.hub.coord.groups.MoveAway(now, fakeGroup, m.rng.IntN(len(m.hub.parts)), time.Second, &m.hub.coord.out)
@@ -343,12 +363,20 @@ func (m *model) run() {
 		}
 		elapse(time.Second)
 	}
+	if len(m.replaced) > 0 {
+		elapse(longestHang + defaultGrace + time.Minute)
+	}
+	for _, i := range m.replaced {
+		if len(i.ended) == 0 {
+			m.t.Errorf("%s runs, whose place a younger run has", i.name)
+		}
+	}
 	for _, i := range m.all {
 		i.cancel()
 	}
 	elapse(longestHang) // none is left
 	for _, i := range m.all {
-		if err := <-i.ended; err != nil && !errors.Is(err, client.ErrClosed) && !errors.Is(err, ErrHandlerStuck) {
+		if err := <-i.ended; err != nil && !errors.Is(err, client.ErrClosed) && !errors.Is(err, ErrHandlerStuck) && !errors.Is(err, client.ErrTaken) {
 			m.t.Errorf("%s: %v", i.name, err)
 		}
 	}
