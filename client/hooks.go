@@ -19,7 +19,7 @@ type Hooks struct {
 	// Sent is called when the broker has stored the message, or err says why not.
 	Sent func(ctx context.Context, entity string, m *Message, took time.Duration, err error)
 	// Received is called for each message that Receive, Poll, ReceiveDeferred or Request
-	// returns.
+	// returns, and for each event that is read.
 	Received func(ctx context.Context, m *Received)
 	// Settled is called when a message was settled, or err says why not. The outcome is
 	// completed, abandoned, released, deferred or dead-lettered.

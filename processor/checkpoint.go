@@ -185,6 +185,7 @@ func (p *pump) leaveBehind() {
 	n, coolDown := p.progress.upTo, max(p.state.coolDown, p.run.settings.coolDown)
 	p.mu.Unlock()
 	<-p.fetched // the reader is closed before another is told to open one
+	p.forgetBacklog()
 	p.release(ctx, n, coolDown)
 	p.lose()
 }

@@ -28,13 +28,17 @@ const deliverySize = 60 << 10
 func (m *fetchMemory) admits(p *pump) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.used < m.limit {
+	at := slices.Index(m.waiting, p)
+	switch free := m.used < m.limit; {
+	case free && at >= 0:
+		m.waiting = slices.Delete(m.waiting, at, at+1)
 		return true
-	}
-	if !slices.Contains(m.waiting, p) {
+	case !free && at < 0:
 		m.waiting = append(m.waiting, p)
+		return false
+	default:
+		return free
 	}
-	return false
 }
 
 // take counts bytes that were fetched.
@@ -44,7 +48,8 @@ func (m *fetchMemory) take(n int) {
 	m.used += n
 }
 
-// release gives bytes back, and tells as many pumps as there is space for.
+// release gives bytes back, and tells as many pumps as there is space for: all of them when half
+// of it is free, since those that are told may have nothing to fetch.
 func (m *fetchMemory) release(n int) {
 	if n == 0 {
 		return
@@ -53,7 +58,10 @@ func (m *fetchMemory) release(n int) {
 	m.used -= n
 	var next []*pump
 	if free := m.limit - m.used; free > 0 {
-		k := min(free/deliverySize+1, len(m.waiting))
+		k := len(m.waiting)
+		if free < m.limit/2 {
+			k = min(free/deliverySize+1, k)
+		}
 		next = slices.Clone(m.waiting[:k])
 		m.waiting = slices.Delete(m.waiting, 0, k)
 	}
@@ -68,5 +76,5 @@ func (m *fetchMemory) forget(p *pump, bytes int) {
 	m.mu.Lock()
 	m.waiting = slices.DeleteFunc(m.waiting, func(x *pump) bool { return x == p })
 	m.mu.Unlock()
-	m.release(max(bytes, 0))
+	m.release(bytes)
 }

@@ -194,10 +194,8 @@ func (p *pump) work() {
 	p.state.returned = true
 	p.mu.Unlock()
 	<-p.fetched // the reader is closed before another is told to open one
-	p.mu.Lock()
-	left := p.backlog.drop()
-	p.mu.Unlock()
-	p.run.memory.forget(p, left+p.inHand)
+	p.forgetBacklog()
+	p.run.memory.release(p.inHand)
 	p.handOver()
 	p.mu.Lock()
 	p.state.over = true
@@ -436,6 +434,14 @@ func (p *pump) put(events stored) {
 	}
 	p.mu.Unlock()
 	p.wake()
+}
+
+// forgetBacklog gives back the memory of events that this pump does not handle any more.
+func (p *pump) forgetBacklog() {
+	p.mu.Lock()
+	left := p.backlog.drop()
+	p.mu.Unlock()
+	p.run.memory.forget(p, left)
 }
 
 func (p *pump) lag() time.Duration {
