@@ -16,7 +16,7 @@ import (
 func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects) error {
 	at := q.core.At(now)
 	in := q.core.Stamp(at)
-	stored, err := q.admit(as, seqs, in)
+	stored, err := q.admit(as, seqs, at, in)
 	if err != nil || stored == 0 {
 		return err
 	}
@@ -54,14 +54,14 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	return nil
 }
 
-// admit decides whether the arrivals may be stored at time in, and which of them. It
+// admit decides whether the arrivals may be stored at time at, and which of them. It
 // sets seqs to zero for a duplicate and to one for a message to store. The hashes of
-// the ids of those to store that have one are in q.ids.
-func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err error) {
+// the ids of those to store that have one are in q.ids. Their enqueue time would be in.
+func (q *Queue) admit(as []Arrival, seqs []SeqNo, at, in int64) (stored int, err error) {
 	if q.core.Config.SendPaused {
 		return 0, ErrSendPaused
 	}
-	q.core.Window.Forget(in, 2*len(as))
+	q.core.Window.Forget(at, 2*len(as))
 	q.ids = q.ids[:0]
 	bytes := int64(0)
 	for i := range as {
@@ -71,7 +71,7 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 		seqs[i] = 1
 		if q.core.Window.Applies(as[i].MessageID) {
 			id := lease.HashID(as[i].MessageID)
-			if q.core.Window.Seen(id, in) {
+			if q.core.Window.Seen(id, at) {
 				seqs[i] = 0
 				continue
 			}
@@ -106,6 +106,10 @@ func (q *Queue) fits(count, bytes int64) bool {
 // itemFrom returns an arrival at time at as an item. Its enqueue time is in, unless the
 // arrival has an older one.
 func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
+	life := q.lifeOf(a)
+	if life > 0 {
+		in = q.core.StampExpiring(at)
+	}
 	it := record.Item{
 		GroupKey:  entries.GroupKey{Session: a.Session, InSession: a.InSession, Key: a.Key},
 		Body:      a.Body,
@@ -127,7 +131,7 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
 	} else if since := entries.Nanos(a.OrderTime); since != 0 && since < it.OrderTime {
 		it.ArrivalTime, it.OrderTime = it.OrderTime, since
 	}
-	if life := q.lifeOf(a); life > 0 {
+	if life > 0 {
 		if it.State != Scheduled { // counted from now, not from an older arrival time
 			life = entries.AddClamped(life, at-it.OrderTime)
 		}
@@ -157,7 +161,8 @@ func (q *Queue) lifeOf(a *Arrival) time.Duration {
 // the others are duplicates.
 func (q *Queue) Admit(now time.Time, as []Arrival) ([]Arrival, error) {
 	q.seqs = append(q.seqs[:0], make([]SeqNo, len(as))...)
-	stored, err := q.admit(as, q.seqs, q.core.Stamp(q.core.At(now)))
+	at := q.core.At(now)
+	stored, err := q.admit(as, q.seqs, at, q.core.Stamp(at))
 	if err != nil {
 		return nil, err
 	}

@@ -95,6 +95,9 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 		}
 		it := q.core.ItemOf(q.core.Index.Entries.Get(old))
 		it.State, it.NotBefore, it.OrderTime = Ready, 0, in
+		if it.Life != 0 {
+			it.OrderTime = min(in, q.core.StampExpiring(at))
+		}
 		out.Uint(uint64(old))
 		record.WriteItem(&out.Effects, &it, in)
 		q.core.Renumber(old, q.core.Index.Entries.Last+1, &it, &out.Effects)

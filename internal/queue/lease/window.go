@@ -33,11 +33,23 @@ func (s SeenID) Compare(t SeenID) int {
 
 // DedupWindow has the message ids of the last duration. It drops ids late rather than
 // early; Seen compares the time.
+//
+// An id came at the enqueue time of its message, which is on disk. If a wrong clock was set
+// right, that is ahead of the clock: enqueue times never go back while messages wait. Such
+// an id counts from when it came by the clock that is right, or, after a restart, from when the
+// window is used first.
 type DedupWindow struct {
-	duration int64 // zero: off
-	at       entries.Table[IDHash, int64]
-	order    fifo[SeenID]
-	future   int // of the oldest ids, those that are known to be of the future
+	duration int64                        // zero: off
+	at       entries.Table[IDHash, int64] // seen.since of the last of an id
+	order    fifo[seen]
+	now      int64 // the latest time by the clock; zero before the window is used
+	began    int64 // the first of them
+}
+
+// seen is an id with the time from which it counts.
+type seen struct {
+	SeenID
+	since int64
 }
 
 // maxAhead is how far an id may be ahead of the clock that is right, in nanoseconds.
@@ -49,7 +61,7 @@ func (w *DedupWindow) Configure(d time.Duration) {
 	w.duration = int64(d)
 	if d == 0 {
 		dropped := w.order.popped + uint64(w.order.n)
-		*w = DedupWindow{}
+		*w = DedupWindow{now: w.now, began: w.began}
 		w.order.popped = dropped
 	}
 }
@@ -57,60 +69,77 @@ func (w *DedupWindow) Configure(d time.Duration) {
 // Applies reports whether a message with this id is subject to duplicate detection.
 func (w *DedupWindow) Applies(id string) bool { return w.duration > 0 && id != "" }
 
+// tell tells the time by the clock.
+func (w *DedupWindow) tell(now int64) {
+	w.now = max(w.now, now)
+	if w.began == 0 {
+		w.began = now
+	}
+}
+
+// count returns from when an id counts that came at a time.
+func (w *DedupWindow) count(since int64) int64 {
+	if w.began != 0 && since-w.now > maxAhead {
+		return w.began
+	}
+	return since
+}
+
+// Seen reports whether an id came less than the duration before now, by the clock.
 func (w *DedupWindow) Seen(id IDHash, now int64) bool {
-	at, ok := w.at.Get(id)
-	return ok && now < at+w.duration
+	w.tell(now)
+	since, ok := w.at.Get(id)
+	return ok && now < w.count(since)+w.duration
 }
 
 // Reserve makes Seen true for id without storing when to drop it. The caller continues
-// with Keep or with Cancel.
-func (w *DedupWindow) Reserve(id IDHash, now int64) {
-	w.at.Set(id, now)
+// with Keep or with Cancel. The id comes now, and its message is enqueued at a time.
+func (w *DedupWindow) Reserve(id IDHash, in int64) { w.at.Set(id, w.arrival(in)) }
+
+// Keep stores when to drop an id, after Reserve with the same time.
+func (w *DedupWindow) Keep(id IDHash, in int64) { w.order.push(seen{SeenID{id, in}, w.arrival(in)}) }
+
+// arrival returns from when an id counts that comes now.
+func (w *DedupWindow) arrival(in int64) int64 {
+	if in-w.now > maxAhead {
+		return w.now
+	}
+	return in
 }
 
-func (w *DedupWindow) Keep(id IDHash, now int64) { w.order.push(SeenID{id, now}) }
-func (w *DedupWindow) Cancel(id IDHash)          { w.at.Delete(id) }
+// Cancel undoes Reserve.
+func (w *DedupWindow) Cancel(id IDHash) { w.at.Delete(id) }
 
-// Add is Reserve and Keep.
+// Add adds an id that is on disk.
 func (w *DedupWindow) Add(s SeenID) {
-	w.Reserve(s.ID, s.At)
-	w.Keep(s.ID, s.At)
+	w.at.Set(s.ID, s.At)
+	w.order.push(seen{s, s.At})
 }
 
-// Forget drops up to max ids that have expired.
+// Forget drops up to max ids that have expired at now, by the clock.
 func (w *DedupWindow) Forget(now int64, max int) {
-	for ; max > 0 && w.order.n > 0 && w.over(now, max); max-- {
+	w.tell(now)
+	w.Expire(now, max)
+}
+
+// Expire drops up to max ids that have expired at a time, which need not be that of the clock.
+func (w *DedupWindow) Expire(now int64, max int) {
+	for ; max > 0 && w.order.n > 0 && w.count(w.order.at(0).since)+w.duration <= now; max-- {
 		s := w.order.pop()
-		if at, _ := w.at.Get(s.ID); at == s.At { // not seen again later
+		if since, _ := w.at.Get(s.ID); since == s.since { // not seen again later
 			w.at.Delete(s.ID)
 		}
-		if w.future > 0 {
-			w.future--
-		}
 	}
 }
 
-// over reports whether the oldest id has expired. One of the future came while the clock was
-// wrong: it has expired with the first behind it that is not. Up to most ids are looked at.
-func (w *DedupWindow) over(now int64, most int) bool {
-	if w.order.at(0).At-now <= maxAhead {
-		return w.order.at(0).At+w.duration <= now
-	}
-	for ; w.future < w.order.n && w.order.at(w.future).At-now > maxAhead; w.future++ {
-		if most--; most < 0 {
-			return false
-		}
-	}
-	return w.future < w.order.n && w.order.at(w.future).At+w.duration <= now
-}
-
-// Contents returns the ids that are valid at a time, sorted.
+// Contents returns the ids that are valid at a time, sorted. Those of the future are not
+// among them: from when they count is not on disk.
 func (w *DedupWindow) Contents(now int64) []SeenID {
 	var in []SeenID
 	for i := range w.order.n {
-		s := *w.order.at(i)
-		if at, _ := w.at.Get(s.ID); at == s.At && s.At+w.duration > now {
-			in = append(in, s)
+		s := w.order.at(i)
+		if since, _ := w.at.Get(s.ID); since == s.since && s.At-now <= maxAhead && s.At+w.duration > now {
+			in = append(in, s.SeenID)
 		}
 	}
 	slices.SortFunc(in, SeenID.Compare)
@@ -134,14 +163,17 @@ func (w *DedupWindow) Bounds() (first, end uint64) {
 
 // IdAt returns the id at a position between the bounds.
 func (w *DedupWindow) IdAt(position uint64) SeenID {
-	return *w.order.at(int(position - w.order.popped))
+	return w.order.at(int(position - w.order.popped)).SeenID
 }
 
 // Deadline returns when Forget should run: a few times in each duration, not once for
 // each id.
 func (w *DedupWindow) Deadline() int64 {
-	if w.order.n == 0 {
+	switch {
+	case w.order.n == 0:
 		return entries.Never
+	case w.began == 0: // at once, so that ids of the future count from now
+		return 0
 	}
-	return w.order.at(0).At + w.duration + w.duration/8
+	return w.count(w.order.at(0).since) + w.duration + w.duration/8
 }

@@ -86,6 +86,19 @@ func (q *Core) Stamp(at int64) int64 {
 	return max(at, q.LastIn)
 }
 
+// expiringAhead is maxAhead for messages with a time to live, whatever depends on it. The owner's
+// clock follows one that was ahead by less.
+const expiringAhead = int64(24 * time.Hour)
+
+// StampExpiring is Stamp for a message with a time to live. If the clock was wrong by days, that
+// counts from the one that is right: the message may come before others that have waited longer.
+func (q *Core) StampExpiring(at int64) int64 {
+	if in := q.Stamp(at); in-at <= expiringAhead {
+		return in
+	}
+	return at
+}
+
 // Apply puts the settings into force; the order follows when Reorder is done.
 func (q *Core) Apply(cfg record.Config) {
 	same := q.Config.Order.Equal(&cfg.Order)

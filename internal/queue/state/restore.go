@@ -418,7 +418,7 @@ func (q *Core) noteID(s lease.SeenID) {
 	case q.restore.inSnapshot:
 		q.restore.seen = append(q.restore.seen, s)
 	default:
-		q.Window.Forget(s.At, 2)
+		q.Window.Expire(s.At, 2)
 		q.Window.Add(s)
 	}
 }
