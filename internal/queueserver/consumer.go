@@ -33,10 +33,12 @@ type consumer struct {
 	limit          uint64 // messages it takes in all, since it was attached
 	deliveredCount uint64 // messages taken for it
 	drained        uint64 // deliveredCount when it last drained
-	draining       bool
-	void           bool // a drain has voided the limit, and it was not set since
-	probing        bool // its drains do not count as waits
-	internal       bool // it does not count as a receiver
+	draining       bool   // it is in hostedQueue.drains
+	offered        bool   // it is in hostedQueue.credits
+	recallable     bool   // it is in hostedQueue.recallable
+	void           bool   // a drain has voided the limit, and it was not set since
+	probing        bool   // its drains do not count as waits
+	internal       bool   // it does not count as a receiver
 	gone           bool
 	granting       bool  // its session was granted, and it does not know yet
 	refusal        error // why it is not told of that session; nil if it is
@@ -210,6 +212,7 @@ func (o *DeliveryLimit) Apply(*engine.Tx) {
 		c.next = &total
 	default:
 		c.limit, c.void = total, false
+		c.queue.credits.offer(c)
 		s.touch(c.queue)
 	}
 }
@@ -221,7 +224,9 @@ func (o *DeliveryLimit) Fail(error) {}
 // its sink. The rest of its limit is void.
 func (s *Shard) Drain(id ConsumerID) error {
 	return s.withConsumer(id, func(s *Shard, c *consumer) {
-		c.again = c.draining // the one before waits for bodies
+		if c.again = c.draining; !c.again { // else the one before waits for bodies
+			c.queue.drains = append(c.queue.drains, c)
+		}
 		c.draining = true
 		s.touch(c.queue)
 	})

@@ -52,34 +52,54 @@ const clearings = 16
 func (s *Shard) dispatchQueue(hq *hostedQueue) (done bool) {
 	cleared := 0
 	for more := true; more; {
-		refused := 0 // consumers in a row that got nothing
-		for refused < len(hq.consumers) {
-			if s.tx.CommitIfFull(); s.tx.Stuck() || s.dispatchLeft == 0 || cleared >= clearings {
+		for {
+			if s.tx.CommitIfFull(); s.tx.Stuck() || s.dispatchLeft <= 0 || cleared >= clearings {
 				return false
 			}
-			hq.turn %= len(hq.consumers)
-			c := hq.consumers[hq.turn]
-			hq.turn++
-			written := s.eff.Size()
-			if c.deliveredCount < c.limit && s.dispatchOne(c) {
+			if hq.refused >= len(hq.credits.consumers) {
+				break
+			}
+			c := hq.credits.next()
+			if c == nil {
+				break
+			}
+			written, refused := s.eff.Size(), hq.refused
+			if s.dispatchOne(c) {
 				s.dispatchLeft--
-				refused = 0
+				hq.refused = 0
 				continue
 			}
-			refused++
+			s.look()
+			hq.refused = refused + 1 // what a refusal itself has touched does not count
 			if s.eff.Size() > written {
 				cleared++
+			} else if c.speaksForAll() {
+				hq.credits.back(hq.refused)
+				break
 			}
 		}
-		more = false
-		for _, c := range hq.consumers {
-			if c.draining && len(c.fetching) == 0 { // else there may be more to deliver
-				more = s.drained(c) || more
-			}
-		}
+		hq.refused = 0
+		more = s.endDrains(hq)
 	}
 	s.recall(hq)
 	return true
+}
+
+// endDrains ends the drains of a queue that has nothing more to deliver. It reports whether a
+// consumer has credit again.
+func (s *Shard) endDrains(hq *hostedQueue) (more bool) {
+	left := hq.drains[:0]
+	for _, c := range hq.drains {
+		if c.draining && !c.gone && len(c.fetching) == 0 { // else there may be more to deliver
+			more = s.drained(c) || more
+		}
+		if c.draining && !c.gone {
+			left = append(left, c)
+		}
+	}
+	clear(hq.drains[len(left):])
+	hq.drains = left
+	return more
 }
 
 // drained ends a drain. It reports whether the consumer got a new limit, or another
@@ -97,6 +117,7 @@ func (s *Shard) drained(c *consumer) (more bool) {
 	more = c.next != nil || c.again
 	if c.next != nil {
 		c.limit, c.void, c.next = *c.next, false, nil
+		c.queue.credits.offer(c)
 	}
 	c.draining, c.again = c.again, false
 	return more
@@ -116,6 +137,7 @@ func (s *Shard) dispatchOne(c *consumer) bool {
 	c.deliveredCount++
 	if c.recaller != nil {
 		c.outstanding.Add(c.queue.q, s.tx.Now(), &qd)
+		c.queue.noteRecallable(c)
 	}
 	s.delivered(c.queue, &qd)
 	d, at := s.delivery(c.queue, qd), engine.Pending

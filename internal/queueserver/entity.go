@@ -67,8 +67,11 @@ type hostedQueue struct {
 	observer       Observer         // nil is none
 	monitor        Monitor          // the observer, if the shard made it; else nil
 	toMeasure      bool             // on Shard.measured.due
-	consumers      []*consumer      // attached; served in turns
-	turn           int              // of the consumer that is served next
+	consumers      []*consumer      // attached
+	credits        credits          // those with credit, served in turns
+	refused        int              // consumers in a row that got nothing, since anything changed
+	drains         []*consumer      // those that are draining
+	recallable     []*consumer      // those that may have deliveries to recall
 	sessionWaiters []*sessionWaiter // callers that wait for a free session
 	dirty          bool             // on Shard.dirty
 	toWeigh        bool             // on Shard.toWeigh
@@ -165,6 +168,7 @@ func (s *Shard) sorted() []*entity {
 // touch has the queue dispatched before the step ends: there may be something to
 // deliver, or another deadline.
 func (s *Shard) touch(hq *hostedQueue) {
+	hq.refused = 0
 	if !hq.dirty {
 		hq.dirty = true
 		s.dirty = append(s.dirty, hq)

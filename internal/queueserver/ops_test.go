@@ -28,6 +28,7 @@ var operations = []struct{ request, reply any }{
 	{NextLevel{}, NextLevelReply{}},
 	{LastNumber{}, queue.SeqNo(0)},
 	{Renew{}, []time.Time{}},
+	{Save{}, time.Time{}},
 	{CheckSessionLocks{}, struct{}{}},
 	{CancelScheduled{}, struct{}{}},
 	{LockDeferred{}, []Delivery{}},

@@ -27,10 +27,22 @@ func (hq *hostedQueue) levelsChanged() {
 	}
 }
 
+// noteRecallable notes that a consumer has a delivery that can be recalled.
+func (hq *hostedQueue) noteRecallable(c *consumer) {
+	if !c.recallable {
+		c.recallable = true
+		hq.recallable = append(hq.recallable, c)
+	}
+}
+
 // recall recalls deliveries, after all that can be delivered was: for a better message that
 // waits for credit, and for consumers with credit for which there is no message.
 func (s *Shard) recall(hq *hostedQueue) {
-	if slices.ContainsFunc(hq.consumers, func(c *consumer) bool { return c.outstanding.Len() > 0 }) {
+	hq.recallable = slices.DeleteFunc(hq.recallable, func(c *consumer) bool {
+		c.recallable = c.outstanding.Len() > 0 && !c.gone
+		return !c.recallable
+	})
+	if len(hq.recallable) > 0 {
 		s.recallForBetter(hq)
 		s.recallForFree(hq)
 	}
@@ -49,9 +61,9 @@ func (s *Shard) recallForBetter(hq *hostedQueue) {
 	}
 	choice := recall.Choice{Queue: hq.q, Now: s.tx.Now(), For: &best}
 	var from *consumer
-	first := hq.recallFrom % len(hq.consumers)
-	for i := range hq.consumers {
-		c := hq.consumers[(first+i)%len(hq.consumers)]
+	first := hq.recallFrom % len(hq.recallable)
+	for i := range hq.recallable {
+		c := hq.recallable[(first+i)%len(hq.recallable)]
 		if choice.Consider(&c.outstanding, &c.take) {
 			from = c
 		}
@@ -79,9 +91,9 @@ const mostFree = 16
 // For each consumer there is one request at a time.
 func (s *Shard) recallForFree(hq *hostedQueue) {
 	considered := 0
-	for i := range hq.consumers {
+	for i := range hq.credits.consumers {
 		// From the one that is served next, so that all have their turn.
-		c := hq.consumers[(hq.turn+i)%len(hq.consumers)]
+		c := hq.credits.consumers[(hq.credits.turn+i)%len(hq.credits.consumers)]
 		if !s.isFree(c) {
 			continue
 		}
@@ -120,14 +132,14 @@ const mostSearched = 8
 func (s *Shard) recallFor(c *consumer) {
 	hq := c.queue
 	most := 0
-	for i, o := range hq.consumers {
-		if o.outstanding.Len() > hq.consumers[most].outstanding.Len() {
+	for i, o := range hq.recallable {
+		if o.outstanding.Len() > hq.recallable[most].outstanding.Len() {
 			most = i
 		}
 	}
 	searched := 0
-	for i := range hq.consumers {
-		from := hq.consumers[(most+i)%len(hq.consumers)]
+	for i := range hq.recallable {
+		from := hq.recallable[(most+i)%len(hq.recallable)]
 		if from.outstanding.Len() == 0 {
 			continue
 		}
@@ -149,10 +161,10 @@ func (s *Shard) serveFirst(hq *hostedQueue, t queue.Token) {
 	if !hq.recalledForFree {
 		return
 	}
-	at := slices.IndexFunc(hq.consumers, func(c *consumer) bool { return c.request.Token == t })
+	at := slices.IndexFunc(hq.credits.consumers, func(c *consumer) bool { return c.request.Token == t })
 	if at >= 0 {
-		hq.turn = at
-		hq.consumers[at].request = recall.Request[ConsumerID]{}
+		hq.credits.turn = at
+		hq.credits.consumers[at].request = recall.Request[ConsumerID]{}
 	}
 }
 
@@ -161,7 +173,7 @@ func (s *Shard) serveFirst(hq *hostedQueue, t queue.Token) {
 func (s *Shard) DeclineRecall(id ConsumerID, tokens []queue.Token) error {
 	return s.withConsumer(id, func(s *Shard, c *consumer) {
 		declined := c.queue.recalled.Decline(id, tokens)
-		for _, o := range c.queue.consumers {
+		for _, o := range c.queue.credits.consumers {
 			if o.request.From == id && slices.Contains(tokens, o.request.Token) {
 				o.request, declined = recall.Request[ConsumerID]{}, true
 			}

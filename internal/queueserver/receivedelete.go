@@ -83,6 +83,7 @@ func (c *consumer) fetched(s *Shard, _ *fetch) {
 		c.fetchSize -= int(f.d.Size())
 		if !s.finishFetch(c, f) {
 			c.deliveredCount-- // it takes another one instead
+			c.queue.credits.offer(c)
 		}
 	}
 	if !c.gone {

@@ -73,6 +73,7 @@ func (c *consumer) takenBack(n uint64) {
 	if c.void {
 		c.limit -= n
 	}
+	c.queue.credits.offer(c)
 }
 
 // giveBack is a method of a queue that restores a removed message.

@@ -136,6 +136,7 @@ type Shard struct {
 	stopping         bool         // there are no more steps: what is left returns now
 	onDamage         func(Damage) // nil is none
 	dispatchLeft     int          // messages that this step may still deliver
+	looked           int          // consumers that got nothing; see look
 	confirmed        bool         // the first step has begun
 
 	isCached func(queue.Ref) bool   // whether a body is in the cache
