@@ -165,7 +165,7 @@ var firstRound = []attack{
 func TestHostile(t *testing.T) {
 	a := &arena{t: t}
 	defer a.close()
-	for _, c := range slices.Concat(firstRound, waitingScenes, wireScenes, webScenes, coordinationScenes, definitionScenes, keyScenes) {
+	for _, c := range slices.Concat(firstRound, waitingScenes, wireScenes, webScenes, coordinationScenes, definitionScenes, keyScenes, turnScenes) {
 		t.Run(c.name, func(t *testing.T) { a.play(t, c.play) })
 	}
 	quiet, noise := waitsOf(a.quiet), waitsOf(a.noise)
