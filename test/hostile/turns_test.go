@@ -135,7 +135,7 @@ func rulesThatFail(s *scene) {
 	for i := range 1000 {
 		rules = append(rules, fmt.Sprintf(`{"name":"r%d","filter":{"sql":"a/0=1"}}`, i))
 	}
-	for i := range scale(4, 14) {
+	for i := range scale(8, 14) {
 		s.define(http.MethodPut, fmt.Sprintf("/topics/failing/subscriptions/f%d", i), `{"rules":[`+strings.Join(rules, ",")+`]}`)
 	}
 	s.scratch("tenant", `{"policy":{"classes":[{"name":"a","level":9,"when":"p LIKE '%_a_a_b_%'"}]}}`)
