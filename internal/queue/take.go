@@ -22,10 +22,10 @@ func (q *Queue) Take(now time.Time, w TakeOptions, out *Effects) (Delivery, bool
 	return q.take(now, w, nil, out)
 }
 
-// TakeOrLock is Take with w ReceiveAndDelete, for an owner that must have the body
-// before the message is removed. If inHand returns false, the message is locked without
-// end instead: the Delivery has a token, and the owner completes, releases or
-// dead-letters the message when it has read the body.
+// TakeOrLock is Take with w ReceiveAndDelete, for an owner that must have the body, and the
+// state that is saved beside it, before the message is removed. If inHand returns false for
+// one of them, the message is locked without end instead: the Delivery has a token, and the
+// owner completes, releases or dead-letters the message when it has read them.
 func (q *Queue) TakeOrLock(now time.Time, w TakeOptions, inHand func(Ref) bool, out *Effects) (Delivery, bool) {
 	return q.take(now, w, inHand, out)
 }
@@ -52,7 +52,7 @@ func (q *Queue) take(now time.Time, w TakeOptions, inHand func(Ref) bool, out *E
 		} else {
 			q.core.Index.Take(k, e)
 		}
-		lockInstead := inHand != nil && !inHand(e.Body())
+		lockInstead := inHand != nil && !q.allInHand(k.Seq, e, inHand)
 		w.ReceiveAndDelete = w.ReceiveAndDelete && !lockInstead
 		w.DurableLock = w.DurableLock && !lockInstead
 		d := q.deliver(k.Seq, e, w, at, out)
@@ -62,6 +62,15 @@ func (q *Queue) take(now time.Time, w TakeOptions, inHand func(Ref) bool, out *E
 		return d, true
 	}
 	return Delivery{}, false
+}
+
+// allInHand reports whether inHand returns true for the body of a message and its saved state.
+func (q *Queue) allInHand(seq SeqNo, e *entries.Entry, inHand func(Ref) bool) bool {
+	if !inHand(e.Body()) {
+		return false
+	}
+	saved, ok := q.core.Saved.Get(seq)
+	return !ok || inHand(saved)
 }
 
 // best returns the message that Take would deliver.

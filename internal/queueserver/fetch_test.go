@@ -590,3 +590,38 @@ func (e *ender) Ended(err error) {
 	e.taker.Ended(err)
 	e.then()
 }
+
+// The body may be cached, and the saved state never is: it has to be read before the message
+// is removed, as a body is that is only on the disk.
+func TestSavedStateIsReadBeforeItsMessageIsRemoved(t *testing.T) {
+	r := newRig(t, Options{CacheBytes: 1 << 20})
+	id := r.define("orders", minute)
+	r.sendAll(id, "a")
+	first := r.attach(id, Main, queue.TakeOptions{})
+	first.c.SetDeliveryLimit(1)
+	r.settle()
+	save := Save{Queue: QueueID{Entity: id}, Token: first.got[0].Token, State: []byte("half")}
+	if err := Post(r.s, save, func(_ time.Time, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	first.settle(Release, first.got[0])
+	r.settle()
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
+	k.c.SetDeliveryLimit(1)
+	r.settle()
+	if len(k.got) != 1 || !k.got[0].Loaded() {
+		t.Fatalf("%d messages came, want one that is loaded: what is removed may be freed", len(k.got))
+	}
+	m, err := k.got[0].Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, _ := m.Property(message.PropertyState)
+	if b, _ := state.Bytes(); string(b) != "half" {
+		t.Errorf("it came with state %q, want half", b)
+	}
+}
