@@ -93,3 +93,28 @@ func (r *rig) sendToSession(id ID, session string) {
 		r.t.Fatal(err)
 	}
 }
+
+// A durable lock whose message nobody has got is released by a record. The next receiver gets
+// the message when that is durable: else a crash would leave it locked, and nobody has the token.
+func TestReturnedDurableLockIsReleasedBeforeTheNextDelivery(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", minute)
+	r.sendAll(id, "a")
+	first := r.attach(id, Main, queue.TakeOptions{DurableLock: true})
+	first.c.SetDeliveryLimit(1)
+	r.step()
+	r.sync() // the lock is durable, and not handed over yet
+	if err := first.c.Detach(); err != nil {
+		t.Fatal(err)
+	}
+	next := r.attach(id, Main, queue.TakeOptions{})
+	next.c.SetDeliveryLimit(1)
+	r.step()
+	if len(next.got) != 0 {
+		t.Error("delivered before the end of the lock was durable")
+	}
+	r.settle()
+	if got := next.bodies(); len(first.got) != 0 || len(got) != 1 {
+		t.Fatalf("after the sync %q was delivered, want the one message", got)
+	}
+}

@@ -38,9 +38,15 @@ func (s *Shard) takeBack(d *Delivery) {
 // unlock ends the lock of a message that no receiver has got. If the lock is lost, the
 // message has returned already.
 func (s *Shard) unlock(hq *hostedQueue, d *queue.Delivery) {
-	if hq.q.Revoke(s.tx.Now(), d.Token, s.out(hq)) == nil {
-		s.returned(hq, d)
+	out := s.out(hq)
+	written := out.Size()
+	if hq.q.Revoke(s.tx.Now(), d.Token, out) != nil {
+		return
 	}
+	if out.Size() > written { // the end of a durable lock: the next receiver waits for it
+		s.setFence(hq)
+	}
+	s.returned(hq, d)
 }
 
 // withdrawExpired returns deliveries whose locks have expired and that no sink has got,
