@@ -14,6 +14,7 @@ type Account struct {
 	parent *Account // nil at the root; guarded by tree.mu
 	limit  int64    // guarded by tree.mu
 	shared bool     // each account below may use as much as is still free; does not change
+	capped bool     // what is charged beyond the limit is not charged above; does not change
 
 	used  int64  // guarded by tree.mu
 	stuck int    // waiters for which there is no space here; guarded by tree.mu
@@ -283,7 +284,11 @@ func (a *Account) fits(n int64) bool { return a.used == 0 || n <= a.left() }
 
 func (a *Account) charge(n int64) {
 	for x := a; x != nil; x = x.parent {
+		before := x.used
 		x.used += n
+		if x.capped {
+			n = min(x.used, x.limit) - min(before, x.limit)
+		}
 	}
 }
 

@@ -350,3 +350,16 @@ func TestReleaseChecksFewWaiters(t *testing.T) {
 		t.Errorf("%d were admitted, %d, %d and %d wait", found, root.below, u.below, other.below)
 	}
 }
+
+// What messages grow by beyond their limit does not take the memory of other stored state.
+func TestMessagesBeyondTheirLimitLeaveTheRest(t *testing.T) {
+	s := newStored(1000)
+	s.Messages.Charge(2000)
+	wantUsed(t, s.All, 750)
+	if !s.Definitions.TryTake(100) || !s.Groups.TryTake(100) {
+		t.Error("there is no memory for definitions and groups")
+	}
+	s.Messages.Release(1500)
+	wantUsed(t, s.Messages, 500)
+	wantUsed(t, s.All, 700)
+}

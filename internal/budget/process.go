@@ -21,6 +21,10 @@ const (
 	// there is.
 	ConnectionLimit = 256 << 20
 
+	// MessagesReserve is which part of the memory for messages is for queues with few of
+	// them, whatever waits in others: one in so many.
+	MessagesReserve = 8
+
 	// unknownMemory is what peers may use when the amount of memory is unknown.
 	unknownMemory = 1 << 30
 )
@@ -40,9 +44,10 @@ const (
 //	unsynced            messages that are not on disk yet: a tree of its own; shared
 //	└─ key, or entity   with its connections, each up to a quarter of unsynced
 //	stored              what clients have made durable: a tree of its own
-//	├─ messages         up to three quarters of it
+//	├─ messages         up to three quarters of it; what they grow beyond that counts only here
 //	├─ definitions      up to half
 //	└─ groups           up to a quarter
+//	reserve             an eighth of messages, for queues with few of them: a tree of its own
 //
 // Of a shared account each key, or entity, may use as much as is still free: the first half of
 // it, the next one half of what is left. So whatever keys of others use, there is memory for
@@ -95,6 +100,7 @@ type Limits struct {
 type Stored struct {
 	All         *Account
 	Messages    *Account // entries of waiting messages, sessions, fair keys, duplicate windows
+	Reserve     *Account // how much of Messages is used of the part for queues with few of them
 	Definitions *Account // entities with their rules, policies and keys
 	Groups      *Account // consumer groups of event hubs, partitions and their producers
 }
@@ -102,8 +108,11 @@ type Stored struct {
 // newStored returns the accounts of stored state with so many bytes in all.
 func newStored(limit int64) Stored {
 	all := New(limit)
+	messages := all.Child(limit - limit/4)
+	messages.capped = true
 	return Stored{
-		All: all, Messages: all.Child(limit - limit/4), Definitions: all.Child(limit / 2), Groups: all.Child(limit / 4),
+		All: all, Messages: messages, Reserve: New(messages.Limit() / MessagesReserve),
+		Definitions: all.Child(limit / 2), Groups: all.Child(limit / 4),
 	}
 }
 

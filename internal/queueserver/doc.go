@@ -58,7 +58,8 @@
 // it have really allocated, instead of the claims: locks, dead letters, schedules and
 // messages that come back are not refused. A shard takes the account in pieces, so a message
 // takes no lock. A queue may take memoryShare times what is free, so that the rest is left
-// to others.
+// to others. What messages become may exceed all of it; then Options.Reserve is left to
+// queues with few messages.
 //
 //	claim (send) ──► claimed ─┐
 //	touch ──► toWeigh ──► weigh: Queue.Memory ──► weight of the queue ──► budget.Counter ──► account

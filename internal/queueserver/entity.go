@@ -54,6 +54,16 @@ type entity struct {
 	used time.Time
 	// counted is set while the step has yet to record Published.
 	counted bool
+	// reserved is how many bytes it has of Options.Reserve.
+	reserved int64
+}
+
+// weight is how many bytes are charged for the queues of the entity.
+func (e *entity) weight() (n int64) {
+	for _, hq := range e.parts {
+		n += hq.weight
+	}
+	return n
 }
 
 // hostedQueue is one queue machine and the state of the shard for it.

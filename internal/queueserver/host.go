@@ -238,4 +238,5 @@ func (h *host) Stopped(err error) {
 		}
 	}
 	s.memory.Close()
+	s.reserve.Close()
 }

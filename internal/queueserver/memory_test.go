@@ -273,3 +273,121 @@ func TestAnotherOrderNeedsMemory(t *testing.T) {
 	}
 	r.check()
 }
+
+// fillQueue sends empty messages to a queue until they are refused, and returns how many it has.
+func (r *rig) fillQueue(id ID) int {
+	return r.fillMemory(id, func(int) queue.Arrival { return queue.Arrival{} })
+}
+
+// What one queue's messages become takes more than there was: locks, or dead letters with a
+// reason. Its senders are refused. Those of queues with few messages are not, also after a
+// restart, and what these have of the reserve is given back.
+func TestWhatMessagesBecomeLocksNobodyOut(t *testing.T) {
+	const limit = 1 << 20
+	for name, settle := range map[string]func(k *taker){
+		"locked":       func(*taker) {},
+		"dead letters": func(k *taker) { k.settle(Reject, k.got...) },
+		"all but one of each slab are dead letters": func(k *taker) {
+			for i := range k.got {
+				if i%64 != 0 {
+					k.settle(Reject, k.got[i])
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Options{Stored: budget.New(limit), Reserve: budget.New(limit / budget.MessagesReserve)})
+			id, other, third := r.define("q", minute), r.define("other", minute), r.define("third", minute)
+			stored := r.fillQueue(id)
+			k := r.attach(id, Main, queue.TakeOptions{})
+			r.s.SetDeliveryLimit(k.c.id, uint64(stored))
+			for len(k.got) < stored {
+				r.settle()
+			}
+			settle(k)
+			r.settle()
+			if used := r.opts.Stored.Used(); used < limit {
+				t.Fatalf("only %d bytes are charged: the test shows nothing", used)
+			}
+			others := func() {
+				t.Helper()
+				for range 500 {
+					if err := r.trySend(text(""), queue.Arrival{}, other); err != nil {
+						t.Fatalf("to another queue: %v", err)
+					}
+				}
+			}
+			others()
+			if err := r.trySend(text(""), queue.Arrival{}, id); !errors.Is(err, ErrMemory) {
+				t.Errorf("to the full queue: %v, want %v", err, ErrMemory)
+			}
+			if n, m := r.fillQueue(third), r.fillQueue(other); n < 500 || n+m > limit/budget.MessagesReserve/61 {
+				t.Errorf("%d and %d messages are stored in the reserve", n, m)
+			}
+			if err := r.trySend(text(""), queue.Arrival{}, r.define("last", minute)); err != nil {
+				t.Errorf("to a queue that was empty, when others use the reserve: %v", err)
+			}
+			r.check()
+			if name == "locked" {
+				return // until the restart
+			}
+			r.crash(1)
+			r.settle()
+			if err := r.trySend(text(""), queue.Arrival{}, r.define("after the restart", minute)); err != nil {
+				t.Errorf("after a restart: %v", err)
+			}
+			r.check()
+		})
+	}
+}
+
+// What messages have of the reserve moves with them to another queue: otherwise a queue that
+// forwards could use it again and again. It is given back when they are gone.
+func TestMovedMessagesKeepTheirReserve(t *testing.T) {
+	const limit = 1 << 20
+	r := newRig(t, Options{Stored: budget.New(limit)})
+	id, small, target := r.define("q", minute), r.define("small", minute), r.define("target", minute)
+	stored := r.fillQueue(id)
+	for deadline := 0; r.opts.Stored.Used() < limit; deadline++ {
+		if deadline > 100 {
+			t.Fatal("the locks never take the memory")
+		}
+		k := r.attach(id, Main, queue.TakeOptions{})
+		r.s.SetDeliveryLimit(k.c.id, uint64(stored))
+		r.settle()
+	}
+	r.fillQueue(small)
+	before := r.s.entities[small].reserved
+	if before < limit/budget.MessagesReserve/4 {
+		t.Fatalf("a queue with few messages gets %d bytes of the reserve", before)
+	}
+	k := r.attach(small, Main, queue.TakeOptions{})
+	r.s.SetDeliveryLimit(k.c.id, 100)
+	r.settle()
+	for _, d := range k.got {
+		if err := r.s.Send(&Send{
+			Bodies: []*message.Message{text("")}, Copies: []Copy{{ID: target}},
+			Settle: Locked{ID: small, Token: d.Token}, Moved: true, Done: func(_ []queue.SeqNo, err error) {
+				if err != nil {
+					t.Errorf("a message that moves: %v", err)
+				}
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle()
+	if n := r.s.entities[target].reserved; len(k.got) != 100 || n < 100*56 || n+r.s.entities[small].reserved != before {
+		t.Errorf("%d messages have moved, with %d bytes of the reserve; %d are left of %d", len(k.got), n, r.s.entities[small].reserved, before)
+	}
+	r.check()
+	for _, id := range []ID{id, small, target} {
+		if err := r.s.Drop([]ID{id}, func(error) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle()
+	if used := r.s.opts.Reserve.Used(); used > 4 {
+		t.Errorf("%d bytes of the reserve are used when there are no messages", used)
+	}
+}

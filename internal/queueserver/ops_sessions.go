@@ -97,7 +97,7 @@ func (o SetSessionState) begin(*Shard, *struct{}) work {
 			return queue.ErrFull
 		case !o.Clear && !s.tx.HasSpace(len(raw)+2*(len(o.Lock.ID)+perFailure)): // and to clear it
 			return ErrDiskFull
-		case !o.Clear && !s.claimState(q, o.Lock.ID):
+		case !o.Clear && !s.claimState(o.Queue, o.Lock.ID):
 			return ErrMemory
 		}
 		var ref queue.Ref

@@ -31,7 +31,8 @@ type Send struct {
 	Settle Locked
 	// Moved says that the messages are stored already, and leave the place where they
 	// are: they are not refused because there is no memory for more messages, but for sessions and
-	// fair keys that are new. As copies for many queues they may exceed it by an eighth.
+	// fair keys that are new. As copies for many queues, or from another shard, they may exceed it
+	// by an eighth.
 	Moved bool
 	// Done gets the numbers, one for each copy that was not left out, when all is
 	// durable. A duplicate has number zero. It runs on the shard's goroutine, and seqs
@@ -310,7 +311,7 @@ func (o *sending) admit(s *Shard) ([]*hostedQueue, error) {
 			if err := s.ask(hq, fresh); err != nil {
 				return nil, err
 			}
-			s.sending.growths = append(s.sending.growths, growth{hq, fresh})
+			s.sending.growths = append(s.sending.growths, growth{queue: hq, as: fresh})
 			arrivals = arrivals[len(arrivals):]
 		}
 	}

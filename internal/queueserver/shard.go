@@ -75,11 +75,17 @@ type Options struct {
 	// Stored is charged for what the shard keeps in memory of what clients have
 	// made durable; nil is no limit. All shards of a broker share one.
 	Stored *budget.Account
+	// Reserve is the part of Stored that is for entities with few messages; nil is
+	// an eighth, of this shard alone. All shards of a broker share one.
+	Reserve *budget.Account
 }
 
 func (o Options) withDefaults() Options {
 	if o.Stored == nil {
 		o.Stored = budget.NoLimit()
+	}
+	if o.Reserve == nil {
+		o.Reserve = budget.New(o.Stored.Limit() / budget.MessagesReserve)
 	}
 	o.CacheBytes = cmp.Or(o.CacheBytes, 64<<20)
 	o.DispatchStep = cmp.Or(o.DispatchStep, 1024)
@@ -127,6 +133,7 @@ type Shard struct {
 	eff              queue.Effects
 	sending          scratch        // of one send
 	memory           budget.Counter // of Options.Stored
+	reserve          budget.Counter // of Options.Reserve
 	toWeigh          []*hostedQueue // queues that have changed in this step
 	claimed          int64          // charged for sends of this step
 	memoryFree       int64          // when the step began
@@ -181,6 +188,7 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 
 		nextID:  firstID,
 		memory:  budget.NewCounterIn(opts.Stored, memoryPiece),
+		reserve: budget.NewCounterIn(opts.Reserve, 1), // in no pieces: it is used rarely, and others need the rest
 		cache:   bodies.NewCache(opts.CacheBytes),
 		loadCtx: context.WithoutCancel(ctx),
 	}

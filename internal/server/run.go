@@ -133,7 +133,8 @@ func (b *built) build(ctx context.Context) (err error) {
 	// A store keeps at least the shards it was made with, whatever the machine.
 	memory := cfg.memory(log)
 	opts := cfg.shard()
-	opts.Clock, opts.NewMonitor, opts.Stored = clock.New(nil), monitor.New(log), memory.Stored().Messages
+	opts.Clock, opts.NewMonitor = clock.New(nil), monitor.New(log)
+	opts.Stored, opts.Reserve = memory.Stored().Messages, memory.Stored().Reserve
 	b.clock = opts.Clock
 	b.shards, err = openShards(ctx, &disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts, log)
 	if err != nil {
