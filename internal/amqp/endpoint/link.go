@@ -119,10 +119,11 @@ func (l *Link) Credit() uint32 {
 		l.blockLink()
 		return 0
 	}
+	n := min(l.credit-l.queued, m.cfg.MaxCredit)
 	if m.mem.short {
-		return 1
+		n = 1
 	}
-	return min(l.credit-l.queued, m.cfg.MaxCredit)
+	return l.affordable(n)
 }
 
 // CreditWaits reports whether the peer has granted credit that Credit does not return,

@@ -38,6 +38,7 @@ type memory struct {
 	owed      int // settlements that were not written yet
 	unpaid    int // links that were refused for lack of space and are charged all the same
 
+	starved         bool // a link has no place for a delivery that is not settled, and no memory for one
 	unauthenticated bool // the peer has proved nothing
 	full            bool // the account is used up
 	short           bool // it, or one above it, has little space
@@ -83,12 +84,47 @@ func (m *Machine) measure() {
 		mem.seen = held
 		mem.short = mem.counter.Scarce()
 	}
-	if wasFull && !mem.full || wasShort && !mem.short {
-		m.recheck = true
+	if wasFull && !mem.full || wasShort && !mem.short || mem.starved {
+		m.recheck, mem.starved = true, false
 	}
 	if mem.full && mem.unauthenticated && m.closeErr == nil {
 		m.closeErr = Errorf(CondResourceLimitExceeded, "more than %d bytes are held for a connection that has not logged in", mem.limit)
 	}
+}
+
+// largeRing is from how many places on the map of unsettled deliveries grows before they are
+// needed, and only if there is memory: it doubles, and has come near to being full by then.
+const largeRing = 4096
+
+// affordable returns how many of n deliveries can be sent on the link. They are kept until they
+// are settled, which a peer may never do: while memory is short, or when they are many already,
+// the map of them does not grow beyond what there is memory for. The links share the places
+// that are free. It goes on when the peer settles some.
+func (l *Link) affordable(n uint32) uint32 {
+	s := l.session
+	g, mem := &s.sent, &s.m.mem
+	if int(n) <= g.free() || !mem.short && len(g.ring) < largeRing {
+		return n
+	}
+	if g.trim(); int(n) <= g.free() {
+		return n
+	}
+	if mem.counter.Available() >= int64(g.growth()*unsettledCost) {
+		g.freeSlot()
+		s.weigh()
+		s.m.measure()
+		return n
+	}
+	free := g.free()
+	switch share := free / max(s.m.links, 1); {
+	case share > 0:
+		return min(n, uint32(share))
+	case free > 0 && len(g.ring) < 2*s.m.links, len(g.ring) == 0: // nothing may be left to settle
+		return 1
+	}
+	mem.starved = true
+	l.blockLink()
+	return 0
 }
 
 // behind reports whether the peer leaves so many of our answers unread that no more of

@@ -462,3 +462,62 @@ func TestRepeatedDispositionsEndTheConnection(t *testing.T) {
 		}
 	}
 }
+
+// The deliveries that the connections of a key do not settle take no more than there is for the
+// key, however much credit they grant, and deliveries go on when a peer settles some.
+func TestUnsettledDeliveriesKeepToTheMemoryOfTheKey(t *testing.T) {
+	const limit = 8 << 20
+	at := time.Unix(0, 0)
+	root := budget.New(2 * limit)
+	key := root.Child(limit)
+	credit := func(m *Machine) {
+		next := m.session(0).nextOut
+		if err := m.Feed(at, encode(0, 0, &frame.Flow{HasNextIncomingID: true, NextIncomingID: next, IncomingWindow: math.MaxInt32, HasHandle: true,
+			HasLinkCredit: true, LinkCredit: 2000, HasDeliveryCount: true, DeliveryCount: m.session(0).links.get(0).count}, nil)); err != nil {
+			t.Fatal(err)
+		}
+		for len(m.Take()) > 0 {
+			m.Advance(at)
+		}
+	}
+	var ms []*Machine
+	for range 4 {
+		m := NewMachine(&nullApp{body: []byte("x")}, Config{Account: key.Child(limit / 2)}, at)
+		m.Feed(at, slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: math.MaxInt32, HandleMax: 9}, nil),
+			encode(0, 0, &frame.Attach{Name: "l", Role: frame.Receiver, Source: &frame.Source{Address: "q"}}, nil)))
+		m.Take()
+		ms = append(ms, m)
+	}
+	for range 60 {
+		for _, m := range ms {
+			credit(m)
+		}
+	}
+	if used := key.Used(); used > limit || used < limit/2 {
+		t.Errorf("%d bytes are charged to a key that may have %d", used, limit)
+	}
+	m := ms[0]
+	before := m.session(0).nextOut
+	if before < 1000 {
+		t.Errorf("only %d deliveries have left", before)
+	}
+	credit(m)
+	if n := m.session(0).nextOut; n != before {
+		t.Errorf("%d deliveries leave without memory", n-before)
+	}
+	if err := m.Feed(at, encode(0, 0, &frame.Disposition{Role: frame.Receiver, Last: before / 2, Settled: true, State: frame.Accepted()}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	for len(m.Take()) > 0 {
+		m.Advance(at)
+	}
+	if n := m.session(0).nextOut; n == before {
+		t.Error("no delivery leaves when a half is settled")
+	}
+	for _, m := range ms {
+		m.Release()
+	}
+	if used := key.Used(); used != 0 {
+		t.Errorf("%d bytes are charged after the end", used)
+	}
+}

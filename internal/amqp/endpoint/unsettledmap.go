@@ -16,6 +16,9 @@ type entry struct {
 	reported bool // the App was told an outcome
 }
 
+// minRing is the smallest ring.
+const minRing = 16
+
 // maxRing bounds a ring that is mostly empty.
 const maxRing = 1 << 14
 
@@ -65,6 +68,12 @@ func (g *unsettledMap) skip() uint32 {
 // full reports whether put has to grow the ring or move entries first.
 func (g *unsettledMap) full() bool { return int(g.next-g.base) == len(g.ring) }
 
+// free returns how many entries can be put before the ring has to grow.
+func (g *unsettledMap) free() int { return len(g.ring) - int(g.next-g.base) }
+
+// growth returns by how many places freeSlot makes the map grow at most.
+func (g *unsettledMap) growth() int { return max(minRing, len(g.ring)) }
+
 // size returns about how many bytes the map takes, and what the App keeps beside.
 func (g *unsettledMap) size() int { return (len(g.ring) + cap(g.old)) * unsettledCost }
 
@@ -78,7 +87,7 @@ func (g *unsettledMap) freeSlot() {
 		return
 	}
 	if n < maxRing || g.dense() {
-		ring := make([]entry, max(16, 2*n))
+		ring := make([]entry, max(minRing, 2*n))
 		for id := g.base; id != g.next; id++ {
 			ring[int(id)&(len(ring)-1)] = g.ring[g.slot(id)]
 		}
