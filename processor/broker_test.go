@@ -134,6 +134,13 @@ func (f *realFleet) handledAll() bool {
 	return len(f.seen) == f.sent
 }
 
+// sees reports whether an event was handled, and how many were in all.
+func (f *realFleet) sees(key string) (is bool, all int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen[key] > 0, len(f.seen)
+}
+
 // again returns how many events were handled more than once.
 func (f *realFleet) again() (n int) {
 	f.mu.Lock()
@@ -373,17 +380,16 @@ func TestAGapAtTheBroker(t *testing.T) {
 	}
 	publish(1)
 	first := f.start(set)
-	f.until("the first events", func() bool { return len(f.seen) == 10 })
-	first.cancel()
-	<-first.ended
+	f.until("the first events", func() bool { is, _ := f.sees("small/0/9"); return is })
+	f.stop(first)
 	publish(100) // ten megabytes, of which one is kept
 	second := f.start(set)
-	f.until("the last event", func() bool { return f.seen["small/0/1009"] > 0 })
+	f.until("the last event", func() bool { is, _ := f.sees("small/0/1009"); return is })
 	g := <-gaps
 	if g.After != 9 || g.Next < 100 || g.Events() != int64(g.Next)-10 || g.Partition != "0" || g.Hub != "small" || g.StandsStill {
 		t.Errorf("gap %+v of %d events", g, g.Events())
 	}
-	if n := len(f.seen); int64(n) != 1010-g.Events() {
+	if _, n := f.sees(""); int64(n) != 1010-g.Events() {
 		t.Errorf("%d events were handled and %d are gone, of 1010", n, g.Events())
 	}
 	if len(gaps) > 0 || second.Status().Skipped != uint64(g.Events()) {
