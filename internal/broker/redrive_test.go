@@ -98,6 +98,7 @@ func TestRedriveTakesTurns(t *testing.T) {
 					leave = append(leave, r.ForProcessor(n))
 				}
 				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
 				over := make(chan error, 1)
 				go func() {
 					_, err := r.Redrive(ctx, "q", Redrive{To: to})
