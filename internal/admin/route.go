@@ -183,6 +183,9 @@ func (c *call) do(rt *route) (any, error) {
 			return nil, err
 		}
 		ctx := broker.By(broker.Guard(c.Context(), c.recheck), c.grant.Account())
+		if c.grant.ManagesNamespace() {
+			ctx = broker.Managing(ctx)
+		}
 		c.Request = c.WithContext(broker.Charging(ctx, c.chargeLargest))
 	}
 	return rt.handle(c)

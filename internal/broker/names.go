@@ -58,6 +58,10 @@ func Guard(ctx context.Context, check func() error) context.Context {
 // By returns a context for what somebody has asked for; see package catalog.
 func By(ctx context.Context, owner string) context.Context { return catalog.By(ctx, owner) }
 
+// Managing returns a context for what a key asks for that manages the namespace; see package
+// catalog.
+func Managing(ctx context.Context) context.Context { return catalog.Managing(ctx) }
+
 // Charging returns a context whose operations call charge before they load bodies of
 // messages, with how many bytes of them they will have in memory at a time.
 func Charging(ctx context.Context, charge func(bytes int64) error) context.Context {

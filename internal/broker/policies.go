@@ -41,7 +41,7 @@ func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, e
 func (b *Broker) tryPolicy(ctx context.Context, n *catalog.Entity, raw []byte) (p *policy.Policy, release func(), err error) {
 	err = b.Compiling(ctx, func() error {
 		if p, err = catalog.ParsePolicy(raw); err == nil {
-			release, err = b.BorrowMemory(n, p.Cost())
+			release, err = b.BorrowMemory(ctx, n, p.Cost())
 		}
 		return err
 	})

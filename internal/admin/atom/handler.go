@@ -95,7 +95,11 @@ func (c *call) serve() (status int, err error) {
 	if err := caller.Require(c.grant, access.OfRoute(routeID), entity.Key(c.target.path())); err != nil {
 		return 0, c.unauthorized(err)
 	}
-	c.Request = c.WithContext(broker.By(broker.Guard(c.Context(), c.recheck), c.grant.Account()))
+	ctx := broker.By(broker.Guard(c.Context(), c.recheck), c.grant.Account())
+	if c.grant.ManagesNamespace() {
+		ctx = broker.Managing(ctx)
+	}
+	c.Request = c.WithContext(ctx)
 	switch c.Method {
 	case http.MethodGet, http.MethodHead:
 		return http.StatusOK, c.get()

@@ -57,7 +57,8 @@ type Catalog struct {
 	// withoutTopic are subscriptions that are not served, since their topic is lost.
 	withoutTopic map[string][]*Entity // guarded by admin; by entity.Key of the topic
 
-	memory *budget.Account // of all definitions
+	memory  *budget.Account // of all definitions
+	sharing bool            // the change under way is asked for by a key that does not manage the namespace; guarded by admin
 }
 
 // nodeID identifies an entity for its shard.
@@ -246,6 +247,7 @@ func (c *Catalog) Change(ctx context.Context, fn func() error) error {
 	if err := Guarded(ctx); err != nil {
 		return err
 	}
+	c.sharing = shares(ctx)
 	return fn()
 }
 
@@ -273,6 +275,20 @@ func By(ctx context.Context, owner string) context.Context {
 func ownerOf(ctx context.Context) string {
 	owner, _ := ctx.Value(ownerKey{}).(string)
 	return owner
+}
+
+// managerKey is the context key of Managing.
+type managerKey struct{}
+
+// Managing returns a context for what a key asks for that manages the namespace: its definitions
+// may use all memory that there is for them, not only the share of an entity.
+func Managing(ctx context.Context) context.Context {
+	return context.WithValue(ctx, managerKey{}, true)
+}
+
+// shares reports whether definitions have the share of an entity only.
+func shares(ctx context.Context) bool {
+	return ownerOf(ctx) != "" && ctx.Value(managerKey{}) == nil
 }
 
 // guardKey is the context key of the check of Guard.

@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -120,23 +121,48 @@ func (c *Catalog) takeMemory(n *Entity, cost int64) (taken int64, err error) {
 		return 0, nil
 	}
 	taken = cost + costSlack - n.charged
-	return taken, c.tryTake(n, taken)
+	if c.sharing && taken > c.share(n) || !c.tryTake(taken) {
+		return 0, c.noMemory(n, taken)
+	}
+	return taken, nil
 }
+
+// managersPart is which part of the memory for definitions is for keys that manage the
+// namespace: one in so many.
+const managersPart = 16
+
+// share returns how much more the definition of an entity may take if its own manager changes it:
+// no more than is still free afterwards, for a topic with all its subscriptions. The first can have
+// half of what is not kept for those who manage the namespace, the next one half of the rest.
+// It is called within Change.
+func (c *Catalog) share(n *Entity) int64 {
+	top := n
+	if n.Topic != nil {
+		top = n.Topic
+	}
+	has := top.charged
+	for _, sub := range c.SubscriptionsOf(top) {
+		has += sub.charged
+	}
+	return max(c.unkept()-has, 0) / 2
+}
+
+// unkept returns how much is free but for what is kept for those who manage the namespace.
+func (c *Catalog) unkept() int64 { return c.memory.Available() - c.memory.Limit()/managersPart }
 
 // BorrowMemory charges what a definition of an entity takes that is tried and not stored,
 // until release is called.
-func (c *Catalog) BorrowMemory(n *Entity, cost int64) (release func(), err error) {
-	if err := c.tryTake(n, cost); err != nil {
-		return nil, err
+func (c *Catalog) BorrowMemory(ctx context.Context, n *Entity, cost int64) (release func(), err error) {
+	if shares(ctx) && cost > c.unkept()/2 || !c.memory.TryTake(cost) {
+		return nil, c.noMemory(n, cost)
 	}
 	return sync.OnceFunc(func() { c.memory.Release(cost) }), nil
 }
 
-func (c *Catalog) tryTake(n *Entity, bytes int64) error {
-	if c.memory.TryTake(bytes) {
-		return nil
-	}
-	return c.noMemory(n, bytes)
+// tryTake takes memory if there is some. Other stored state may have used up what all of it may
+// take: then those who manage the namespace may take an eighth more.
+func (c *Catalog) tryTake(bytes int64) bool {
+	return c.memory.TryTake(bytes) || !c.sharing && c.memory.Used()+bytes <= c.memory.Limit() && c.memory.TakeBeyond(bytes)
 }
 
 // shortError means that some rules of a definition alone take more memory than there is.
@@ -147,7 +173,12 @@ func (e *shortError) Error() string {
 }
 
 // available returns how much memory a changed definition of an entity may take.
-func (c *Catalog) available(n *Entity) int64 { return n.charged + max(c.memory.Available(), 0) }
+func (c *Catalog) available(n *Entity) int64 {
+	if c.sharing {
+		return n.charged + c.share(n)
+	}
+	return n.charged + max(c.memory.Available(), 0)
+}
 
 // underivable says why a changed definition of an entity is refused.
 func (c *Catalog) underivable(n *Entity, err error) error {
@@ -158,7 +189,7 @@ func (c *Catalog) underivable(n *Entity, err error) error {
 }
 
 func (c *Catalog) noMemory(n *Entity, bytes int64) error {
-	return fmt.Errorf("%w of %q: it needs %d bytes more, and all definitions take %d of %d; "+
+	return fmt.Errorf("%w of %q: it needs %d bytes more, and all definitions take %d of %d, of which its own manager can use no more than is free then; "+
 		"delete entities, rules or policies, or raise limits.storedMemory",
 		ErrDefinitionMemory, n.Path, bytes, c.memory.Used(), c.memory.Limit())
 }

@@ -108,3 +108,60 @@ func TestStoredDefinitionsAreChargedBeyondTheLimit(t *testing.T) {
 		t.Errorf("the first queue of an empty account: %v", err)
 	}
 }
+
+// Who manages one topic cannot use up the memory for all definitions: others can change theirs,
+// and who manages the namespace can create and change everything.
+func TestOneTopicLeavesMemoryForOtherDefinitions(t *testing.T) {
+	c := start(t)
+	account := budget.New(2 << 20)
+	c.ChargeDefinitions(account)
+	c.topic(t, entity.Topic{Name: "t"})
+	c.topic(t, entity.Topic{Name: "u"})
+	if _, err := c.CreateQueue(t.Context(), entity.Queue{Name: "q"}); err != nil {
+		t.Fatal(err)
+	}
+	fill := func(topic string) (n int) {
+		t.Helper()
+		for ; n < 10_000; n++ {
+			s := entity.Subscription{Name: fmt.Sprint("s", n), UserMetadata: strings.Repeat("m", 1024)}
+			switch _, err := c.CreateSubscription(By(t.Context(), topic), topic, s); {
+			case errors.Is(err, ErrDefinitionMemory):
+				return n
+			case err != nil:
+				t.Fatal(err)
+			}
+		}
+		t.Fatal("the memory is never full")
+		return n
+	}
+	n, m := fill("t"), fill("u")
+	if n < 2*m*3/4 || m < 20 {
+		t.Errorf("%d and %d subscriptions: want half of the memory, and half of the rest", n, m)
+	}
+	policy := []byte(`{"classes":[{"name":"a","level":9,"when":"p = 1"},{"name":"b","level":8,"when":"p = 2"}]}`)
+	if _, err := c.ReplacePolicy(By(t.Context(), "q"), "q", policy); err != nil {
+		t.Errorf("a policy for another queue: %v", err)
+	}
+	release, err := c.BorrowMemory(By(t.Context(), "q"), c.Entity("q"), 1<<20)
+	if !errors.Is(err, ErrDefinitionMemory) {
+		t.Errorf("a dry run that takes all: %v", err)
+		release()
+	}
+	account.Charge(max(account.Available()-account.Limit()/16, 0)) // many others
+	if _, err := c.CreateQueue(Managing(By(t.Context(), "root")), entity.Queue{Name: "new"}); err != nil {
+		t.Errorf("a queue, by who manages the namespace: %v", err)
+	}
+}
+
+// Who manages the namespace can create entities when messages and groups use all memory for
+// stored state.
+func TestOtherStoredStateLeavesMemoryForDefinitions(t *testing.T) {
+	c := start(t)
+	s := budget.NewProcess(budget.Limits{Process: 64 << 20, Stored: 16 << 20}).Stored()
+	c.ChargeDefinitions(s.Definitions)
+	s.Messages.Charge(20 << 20)
+	s.Groups.Charge(s.Groups.Limit())
+	if _, err := c.CreateQueue(Managing(By(t.Context(), "root")), entity.Queue{Name: "new"}); err != nil {
+		t.Errorf("a queue, by who manages the namespace: %v", err)
+	}
+}
