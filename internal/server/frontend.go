@@ -274,7 +274,7 @@ func (f *frontend) greet(ctx context.Context, nc net.Conn, t *connlimit.Slot) {
 	})()
 	// A peer that has not said what it speaks need not be notified that we stop.
 	quiet := context.AfterFunc(ctx, func() { nc.SetReadDeadline(time.Unix(1, 0)) })
-	speaks, c, err := f.identify(ctx, nc)
+	speaks, c, err := f.identify(ctx, nc, t)
 	quiet()
 	if err != nil {
 		f.log.Debug("connection ended before it began", "peer", nc.RemoteAddr().String(), "err", err)
@@ -300,7 +300,7 @@ func (f *frontend) serveHTTP(v *acceptedConn, t *connlimit.Slot) {
 }
 
 // identify reads the first bytes, and behind TLS the first of what it protects.
-func (f *frontend) identify(ctx context.Context, nc net.Conn) (protocol, *acceptedConn, error) {
+func (f *frontend) identify(ctx context.Context, nc net.Conn, t *connlimit.Slot) (protocol, *acceptedConn, error) {
 	nc.SetReadDeadline(time.Now().Add(f.cfg.FirstBytes))
 	if ctx.Err() != nil { // then the deadline may have taken the place of the one of the stop
 		return protoUnknown, nil, context.Cause(ctx)
@@ -309,6 +309,7 @@ func (f *frontend) identify(ctx context.Context, nc net.Conn) (protocol, *accept
 	if err != nil {
 		return protoUnknown, nil, err
 	}
+	t.Spoke()
 	v := &acceptedConn{Conn: c}
 	if speaks == protoTLS {
 		if speaks, v, err = f.unwrap(ctx, c); err != nil {

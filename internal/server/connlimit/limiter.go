@@ -13,7 +13,7 @@ import (
 
 // Limiter bounds the number of connections, of all peers and of each account. Above a limit it closes one whose peer
 // has not authenticated itself: the oldest one of the network that has the most of
-// them. The oldest one has had the longest time to authenticate, and the new one is
+// them, and first those that say nothing. The oldest one has had the longest time to authenticate, and the new one is
 // never closed. So a client that logs in gets through, however many others do not,
 // even from the same address.
 type Limiter struct {
@@ -35,8 +35,9 @@ type Slot struct {
 	limiter       *Limiter
 	from          netip.Prefix
 	nc            net.Conn
-	number        uint64 // in the order of arrival; guarded by limiter.mu
-	evicted       bool   // it was closed and does not count any more; guarded by limiter.mu
+	number        uint64      // in the order of arrival; guarded by limiter.mu
+	evicted       bool        // it was closed and does not count any more; guarded by limiter.mu
+	spoke         atomic.Bool // the peer has said something
 	authenticated atomic.Bool
 	refused       bool          // its account has too many; guarded by limiter.mu
 	share         *share        // of its account, nil until it is authenticated; guarded by limiter.mu
@@ -81,7 +82,7 @@ func (g *Limiter) add(t *Slot, maxOpen int) (evicted *Slot, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open >= maxOpen || g.count >= g.maxUnauthenticated {
-		if evicted = g.evictionCandidate(); evicted == nil {
+		if evicted = g.evictionCandidate(t.from); evicted == nil {
 			return nil, false
 		}
 		g.evict(evicted)
@@ -94,8 +95,11 @@ func (g *Limiter) add(t *Slot, maxOpen int) (evicted *Slot, ok bool) {
 	return evicted, true
 }
 
-// evictionCandidate returns which unauthenticated peer goes first, nil if there is none; mu is held.
-func (g *Limiter) evictionCandidate() *Slot {
+// evictionCandidate returns which unauthenticated peer goes first for one that comes from a
+// network, nil if there is none: the oldest of the network with the most of them. One that has had
+// time to say something and has not goes before those that are logging in, unless its network has
+// less than half as many as that one, or as the one that comes would have; mu is held.
+func (g *Limiter) evictionCandidate(from netip.Prefix) *Slot {
 	var most []*Slot
 	for _, all := range g.unauthenticated {
 		if len(all) > len(most) || len(all) == len(most) && all[0].number < most[0].number {
@@ -105,8 +109,39 @@ func (g *Limiter) evictionCandidate() *Slot {
 	if most == nil {
 		return nil
 	}
-	return most[0]
+	first, silent := most[0], 0
+	limit := max(len(most), len(g.unauthenticated[from])+1)
+	for _, all := range g.unauthenticated {
+		if 2*len(all) < limit {
+			continue
+		}
+		oldest, n := g.silent(all)
+		if n > silent || n > 0 && n == silent && oldest.number < first.number {
+			first, silent = oldest, n
+		}
+	}
+	return first
 }
+
+// silent returns the oldest of those that have said nothing though half as many as there may be
+// have come after them, and how many those are; mu is held.
+func (g *Limiter) silent(all []*Slot) (oldest *Slot, n int) {
+	for _, t := range all {
+		if g.arrived-t.number < uint64(g.maxUnauthenticated/2) {
+			break // the others are newer
+		}
+		if t.spoke.Load() {
+			continue
+		}
+		if n++; oldest == nil {
+			oldest = t
+		}
+	}
+	return oldest, n
+}
+
+// Spoke says that the peer has said what it speaks.
+func (t *Slot) Spoke() { t.spoke.Store(true) }
 
 // evict stops counting a connection; mu is held. Its goroutine may take a
 // moment to leave, but its descriptor is as good as free.

@@ -137,6 +137,55 @@ func TestFullGate(t *testing.T) {
 	enter("10.0.0.5")
 }
 
+// Connections that say nothing come from so many addresses that each has few. Who is logging in,
+// even from an address with one more, stays as long as it takes; who is slow to begin has the time
+// in which half as many come as there may be.
+func TestSilentPeersGoBeforeThoseThatLogIn(t *testing.T) {
+	const most = 768
+	g := New(func() int { return 10_000 }, never, most)
+	enter := entering(t, g)
+	n := 0
+	flood := func(count int, speak bool) {
+		for range count {
+			n++
+			if _, x := enter(fmt.Sprintf("127.0.%d.%d", 10+n/250%8, 1+n%250)); speak {
+				x.Spoke()
+			}
+		}
+	}
+	flood(2*most, false)
+	for range 2 {
+		c, x := enter("10.0.0.1")
+		flood(most/2-1, false)
+		if c.closed {
+			t.Fatal("a client was shut out before its first bytes came")
+		}
+		x.Spoke()
+		flood(10*most, false)
+		if c.closed {
+			t.Fatal("a client that is logging in was shut out by connections that say nothing")
+		}
+	}
+	// Those that speak shut out nobody who has just come.
+	flood(2*most, true)
+	c, x := enter("10.0.0.2")
+	flood(most/2-1, true)
+	x.Spoke()
+	flood(most/4, true)
+	if c.closed {
+		t.Error("a client that is logging in was shut out by newer ones")
+	}
+	// An address with many makes no room by those of others.
+	quiet, _ := enter("10.0.0.3")
+	for range 3 * most {
+		_, x := enter("10.0.0.4")
+		x.Spoke()
+	}
+	if quiet.closed {
+		t.Error("a client that says nothing yet was shut out by many of one address")
+	}
+}
+
 func TestConnectionLimit(t *testing.T) {
 	for _, tt := range []struct{ configured, files, segments, want int }{
 		{10_000, math.MaxInt, 50, 10_000},
