@@ -19,9 +19,8 @@ func (x *sendOp) admit(o *observer, now time.Time, real *queue.Queue, as []queue
 	var ms []*modelMessage
 	for _, c := range x.send.Copies {
 		if a := c.Arrival; c.ID == o.id {
-			m := &modelMessage{level: a.Level, class: a.Class, key: a.Key}
-			m.body = x.send.Bodies[c.Body]
-			ms = append(ms, m)
+			body := x.send.Bodies[c.Body]
+			ms = append(ms, &modelMessage{level: a.Level, class: a.Class, key: a.Key, body: body, size: body.Size()})
 		}
 	}
 	if q.cfg.DuplicateWindow > 0 {

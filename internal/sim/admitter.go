@@ -41,7 +41,7 @@ func (d depth) over(ms []*modelMessage) (excess int64) {
 func (d depth) size(ms []*modelMessage) (n int64) {
 	for _, m := range ms {
 		if d.bytes > 0 {
-			n += int64(m.body.Size())
+			n += int64(m.size) // a saved state does not count
 		} else {
 			n++
 		}

@@ -27,6 +27,9 @@ func (h *shardSim) client() {
 		h.answerRecall()
 		return
 	}
+	if w.durable.IntN(3) == 0 {
+		h.keep()
+	}
 	switch n := w.rng.IntN(100); {
 	case n < 34:
 		h.send()
@@ -270,6 +273,7 @@ func (h *shardSim) attach() {
 		c.want.MaxLevel = c.want.MinLevel + queue.Level(w.rng.IntN(4))
 		c.want.HasMaxLevel = w.chance(2)
 	}
+	c.want.DurableLock = w.durable.IntN(3) == 0
 	c.gives = w.chance(2) && !h.queue(p).cfg.Sessions
 	if h.queue(p).cfg.Sessions {
 		h.seek(c)

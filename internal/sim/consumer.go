@@ -80,6 +80,12 @@ func (c *consumer) Deliver(ds []queueserver.Delivery) {
 			w.failf("%v: message %d was delivered twice, or never taken", c.place, d.Seq)
 		}
 		delete(c.h.taken, key)
+		if asked := c.want.DurableLock && c.want.Session.Nonce == 0 && d.Token.Nonce != 0; t.durable && !asked || asked && !t.durable && !w.full {
+			w.failf("%v: the lock of message %d is durable: %t, asked for: %t", c.place, d.Seq, t.durable, asked)
+		}
+		if d.Token == (queue.Token{}) && !d.Loaded() {
+			w.failf("%v: message %d was removed, and its receiver has to read it", c.place, d.Seq)
+		}
 		if d.Token.Nonce != 0 && d.Token.Nonce <= c.nonce {
 			w.failf("%v: message %d was delivered out of order", c.place, d.Seq)
 		}
@@ -146,7 +152,7 @@ func (h *shardSim) read(u unread) {
 		_, err := journal.ReadOne(h.w.ctx, h.w.wal, journal.Position(ref.At), nil)
 		return ref != queue.Ref{} && errors.Is(err, journal.ErrFreed)
 	}
-	if !gone(u.d.Body) && !gone(u.d.Reason) {
+	if !gone(u.d.Body) && !gone(u.d.Reason) && !gone(u.d.Saved) {
 		m, err := u.d.Message()
 		h.check(u, m, err)
 		return
@@ -182,7 +188,7 @@ func (h *shardSim) check(u unread, got *message.Message, err error) {
 	h.w.event("read %d %v %d %v", h.number, u.place, u.d.Seq, err)
 	if err != nil {
 		q := h.queue(u.place)
-		if errors.Is(err, queue.ErrNotFound) && (q == nil || q.find(u.d.Seq) == nil) {
+		if errors.Is(err, queue.ErrNotFound) && u.d.Token != (queue.Token{}) && (q == nil || q.find(u.d.Seq) == nil) {
 			return // settled meanwhile
 		}
 		h.w.failf("%v: read message %d: %v", u.place, u.d.Seq, err)

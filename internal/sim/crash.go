@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -59,7 +60,7 @@ func (w *world) recovered(disk *vfs.Mem) []finding {
 	}
 	real := make([]*shardSim, len(shards))
 	for i, s := range shards {
-		real[i] = &shardSim{w: w, number: w.shards[i].number, s: s}
+		real[i] = &shardSim{w: w, number: w.shards[i].number, s: s, given: w.shards[i].given, unlogged: w.shards[i].unlogged}
 	}
 	found := w.survey(real)
 	for i, h := range w.shards {
@@ -68,7 +69,11 @@ func (w *world) recovered(disk *vfs.Mem) []finding {
 		state := r.digest()
 		v := -1
 		for j, s := range slices.Backward(h.versions) {
-			if s == state {
+			if !s.at.Equal(r.now) {
+				r.now = s.at
+				state = r.digest()
+			}
+			if s.sum == state {
 				v = j
 				break
 			}
@@ -136,16 +141,10 @@ func (h *shardSim) loadQueue(p place) *modelQueue {
 		if !d.ExpiresAt.IsZero() {
 			m.life = d.ExpiresAt.Sub(d.EnqueuedAt)
 		}
-		real, err := s.Delivery(p.queue(), d)
-		if err != nil {
-			h.w.failf("%v: message %d: %v", p, d.Seq, err)
+		if d.State == queue.Locked {
+			h.loadLock(p, real, m, d)
 		}
-		body, err := real.Message()
-		if err != nil {
-			h.w.failf("%v: body of message %d: %v", p, d.Seq, err)
-		}
-		m.setBody(body)
-		m.size = int(d.Body.Size)
+		h.loadBody(p, m, d)
 		q.messages = append(q.messages, m)
 	}
 	if got := real.Counts(); got.Total() != int64(len(q.messages)) {
@@ -164,6 +163,53 @@ func (h *shardSim) loadQueue(p place) *modelQueue {
 	return q
 }
 
+// loadBody reads the body of a message, and the state that a consumer has saved.
+func (h *shardSim) loadBody(p place, m *modelMessage, d queue.Delivery) {
+	read := func(d queue.Delivery) *message.Message {
+		real, err := h.s.Manual().Delivery(p.queue(), d)
+		if err != nil {
+			h.w.failf("%v: message %d: %v", p, d.Seq, err)
+		}
+		body, err := real.Message()
+		if err != nil {
+			h.w.failf("%v: body of message %d: %v", p, d.Seq, err)
+		}
+		return body
+	}
+	plain := d
+	plain.Saved = queue.Ref{}
+	m.setBody(read(plain))
+	m.size = int(d.Body.Size)
+	if d.Saved == (queue.Ref{}) {
+		return
+	}
+	body := read(d)
+	v, _ := body.Property(message.PropertyState)
+	state, ok := v.Bytes()
+	if !ok {
+		h.w.failf("%v: message %d has a saved state, and is delivered without it", p, d.Seq)
+	}
+	m.save(state)
+	if m.savedSize = int(d.Saved.Size); !bytes.Equal(m.body.Bytes(), body.Bytes()) {
+		h.w.failf("%v: message %d is not delivered as its body with the saved state", p, d.Seq)
+	}
+}
+
+// loadLock finds out which token has a lock that a crash has left: one that was given to
+// somebody.
+func (h *shardSim) loadLock(p place, real *queue.Queue, m *modelMessage, d queue.Delivery) {
+	m.durable, m.deferred, m.until = true, d.Deferred, d.LockedUntil
+	for key := range h.given {
+		if key.place == p && key.seq == d.Seq && real.LockDurable(time.Time{}, queue.Token{Seq: key.seq, Nonce: key.nonce}) {
+			m.nonce = key.nonce
+		}
+	}
+	if m.nonce == 0 {
+		h.w.failf("%v: message %d is locked after a crash, and nobody has a token of that", p, d.Seq)
+	}
+	h.lockLogged(p, m)
+}
+
 // adopt replaces the model with what a recovery found. The ids in the duplicate
 // windows are not part of that; the model keeps them as far as they were
 // durable.
@@ -172,6 +218,7 @@ func (h *shardSim) adopt(f finding) {
 	maps.Copy(old, h.entities)
 	h.dropped = make(map[queueserver.ID]*modelEntity)
 	h.load()
+	h.survived()
 	for id, e := range h.entities {
 		e.admitter = newModelAdmitter(e.rules)
 		before, ok := old[id]
@@ -254,11 +301,17 @@ func differ(b *bytes.Buffer, p place, got, want *modelQueue) {
 			continue
 		}
 		gv, mv := expected(g), expected(m)
-		if mv.state == queue.Locked {
+		if mv.state == queue.Locked && !m.durable {
 			mv.state = m.resting()
+		}
+		if g.state == queue.Retrying && !g.notBefore.After(*want.now) {
+			gv.state, gv.notBefore = queue.Ready, 0
 		}
 		if gv != mv || g.sum != m.sum {
 			fmt.Fprintf(b, "%v: message %d is %+v, model %+v, same body %t\n", p, m.seq, gv, mv, g.sum == m.sum)
+		}
+		if g.durable != m.durable || m.durable && (g.nonce != m.nonce || !g.logged.Equal(m.logged)) {
+			fmt.Fprintf(b, "%v: message %d is locked durably %t, by %x until %v, model %t, %x, %v\n", p, m.seq, g.durable, g.nonce, g.logged, m.durable, m.nonce, m.logged)
 		}
 	}
 	for _, g := range got.messages {

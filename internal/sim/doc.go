@@ -30,6 +30,11 @@
 //   - A batch is rejected, or evicts others, exactly if the policy says so. A
 //     rejected batch changes nothing and uses up no limit.
 //   - A message is recalled only for a better one, the lowest first.
+//   - A message that waits for a retry is not delivered before its time, nor is any other
+//     of its session.
+//   - A durable lock survives a crash: its token is valid until its end, and nobody else
+//     gets the message. All other tokens are refused after a crash.
+//   - A saved state is delivered with its message, the latest one, and is gone with it.
 //   - Every queue contains exactly the messages that were sent and not settled,
 //     each in its state, with its failure count, and its counters are right.
 //   - Every answer is the answer of the model.
@@ -39,7 +44,8 @@
 //     operation, and not before the last one that was reported to a client. So
 //     nothing acknowledged or delivered is lost, nothing completed is redelivered,
 //     and every batch, every message to several queues is stored completely or not
-//     at all.
+//     at all. Times of retries, durable locks and saved states are part of it. If a
+//     durable lock was renewed while the disk was full, its end may be the one before.
 //   - Recovering the same disk twice results in the same state.
 //   - A full disk never ends a process and never prevents a start, independent of
 //     what has filled it and when. A shard without any space waits, and continues

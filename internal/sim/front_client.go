@@ -24,7 +24,7 @@ func (f *front) send(l *lane) {
 		to := f.classify(l.rules, m)
 		bodies = append(bodies, m)
 		as = append(as, queue.Arrival{Level: to.Level, Class: to.Class, Key: to.Key})
-		ms = append(ms, &modelMessage{level: to.Level, class: to.Class, key: to.Key, body: m})
+		ms = append(ms, &modelMessage{level: to.Level, class: to.Class, key: to.Key, body: m, size: m.Size()})
 	}
 	asked, refuse := l.admitter.decide(f.now, l.q, ms)
 	s, err := f.life.OpenSender(l.name, broker.SenderOptions{})

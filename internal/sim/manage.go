@@ -5,6 +5,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -114,8 +115,14 @@ func (x *managing) renew() error {
 	if !ok || t.place != x.place {
 		return nil
 	}
-	until, err := x.real.Renew(x.s.Now(), t.Token)
 	m := x.model.holder(x.h.now, t.Token)
+	var until time.Time
+	var err error
+	if m != nil && m.durable { // else a restart would not know of it
+		until, err = x.real.RenewDurably(x.s.Now(), t.Token, x.out)
+	} else {
+		until, err = x.real.Renew(x.s.Now(), t.Token)
+	}
 	if m == nil {
 		if !errors.Is(err, x.model.lost()) {
 			x.failf("renew %v: got %v, want %v", t, err, x.model.lost())
@@ -126,7 +133,10 @@ func (x *managing) renew() error {
 	if x.model.cfg.Sessions {
 		want = x.model.held[m.session].until
 	}
-	m.until = want
+	x.model.change()
+	if m.until = want; m.durable {
+		x.h.lockLogged(x.place, m)
+	}
 	if err != nil || !until.Equal(want) {
 		x.failf("renew %v: got %v, %v, want %v", t, until, err, want)
 	}
@@ -171,14 +181,14 @@ func (x *managing) takeable(m *modelMessage, w queue.TakeOptions) error {
 		return queue.ErrNotFound
 	case m.state == queue.Locked:
 		return queue.ErrLocked
-	case m.state == queue.Scheduled || m.expirable(x.h.now):
+	case m.state == queue.Scheduled || m.state == queue.Retrying || m.expirable(x.h.now):
 		return queue.ErrNotFound
 	}
 	return nil
 }
 
 func (x *managing) take() error {
-	seq, w := x.number(), queue.TakeOptions{ReceiveAndDelete: x.h.w.chance(4)}
+	seq, w := x.number(), queue.TakeOptions{ReceiveAndDelete: x.h.w.chance(4), DurableLock: x.h.w.durable.IntN(3) == 0}
 	if c := x.h.alive(); c != nil && c.place == x.place {
 		w.Session = c.want.Session
 	}
@@ -212,7 +222,12 @@ func (x *managing) take() error {
 	x.model.moved(m.key)
 	m.deferred = m.state == queue.Deferred
 	m.state, m.nonce, m.until = queue.Locked, d.Token.Nonce, x.h.now.Add(x.model.cfg.LockFor)
+	m.durable, m.logged = x.h.durable(x.place, d.Token), m.until
+	if want := w.DurableLock && !x.model.cfg.Sessions; m.durable != want {
+		x.failf("take %d: its lock is durable: %t, want %t", seq, m.durable, want)
+	}
 	x.h.stale = append(x.h.stale, token{x.place, d.Token, 0})
+	x.h.given[taking{x.place, d.Seq, d.Token.Nonce}] = true
 	return nil
 }
 

@@ -18,10 +18,13 @@ import (
 type modelMessage struct {
 	seq       queue.SeqNo
 	origin    queue.SeqNo
+	plain     *message.Message    // without the saved state
 	body      *message.Message    // as its receiver sees it
 	sum       [sha256.Size]byte   // of body
 	sums      [][sha256.Size]byte // of all bodies that it ever had
 	size      int                 // of the body that is stored: the reason of a dead letter is kept beside it
+	saved     []byte              // state that a consumer has saved; nil is none
+	savedSize int                 // of the body that has the state
 	level     queue.Level
 	class     queue.Class
 	key       string
@@ -30,12 +33,14 @@ type modelMessage struct {
 	enqueued  time.Time
 	since     time.Time     // from when its age counts
 	life      time.Duration // zero is no expiry
-	notBefore time.Time     // if scheduled
+	notBefore time.Time     // if scheduled, or waiting for a retry
 	failures  uint32
 	state     queue.State
 	deferred  bool // locked, and was deferred
 	nonce     uint64
 	until     time.Time
+	durable   bool      // locked, and a crash does not end that
+	logged    time.Time // end of a durable lock, as far as it was certainly logged
 	// changed is the version in which something about it last changed that a
 	// receiver can see.
 	changed int
@@ -59,14 +64,36 @@ func (m *modelMessage) expirable(now time.Time) bool {
 }
 
 func (m *modelMessage) setBody(b *message.Message) {
-	m.body, m.sum, m.size = b, sha256.Sum256(b.Bytes()), b.Size()
+	m.plain, m.size = b, b.Size()
+	m.show()
+}
+
+// show has the receiver see the saved state with the body.
+func (m *modelMessage) show() {
+	m.body = m.plain
+	if m.saved != nil {
+		m.body = edited(m.plain, []message.Change{{Name: message.PropertyState, Value: codec.Binary(m.saved)}})
+	}
+	m.sum = sha256.Sum256(m.body.Bytes())
 	m.sums = append(slices.Clip(m.sums), m.sum) // its dead letter does not share them
+}
+
+// save keeps a state beside the body. It is stored as a message that has nothing else.
+func (m *modelMessage) save(state []byte) {
+	m.saved, m.savedSize = state, savedSize(state)
+	m.show()
+}
+
+// savedSize returns how many bytes a saved state takes.
+func savedSize(state []byte) int {
+	d := message.Draft{Application: []message.Pair{{Name: message.PropertyState, Value: codec.Binary(state)}}}
+	return len(d.Encode(nil))
 }
 
 // explain has the receiver see a reason with the body that is stored.
 func (m *modelMessage) explain(reason, description string) {
 	size := m.size
-	m.setBody(edited(m.body, []message.Change{
+	m.setBody(edited(m.plain, []message.Change{
 		{Name: "DeadLetterReason", Value: codec.String(reason)},
 		{Name: "DeadLetterErrorDescription", Value: codec.String(description)},
 	}))
@@ -118,6 +145,8 @@ type modelQueue struct {
 	dirty    bool              // sum is out of date
 	touched  bool              // to be compared at the end of the step
 	sum      [sha256.Size]byte // of what a crash must leave
+	sumFrom  time.Time         // sum is right from then on
+	sumUntil time.Time         // and before then; zero is without limit
 	now      *time.Time        // the shardSim's
 	booked   map[string]time.Time
 	turns    rounds
@@ -285,6 +314,9 @@ func (q *modelQueue) footprint(have queue.Counts) int64 {
 		key       string
 	}
 	n := have.Bytes + have.Total()*queue.MessageOverhead
+	for _, m := range q.messages {
+		n += int64(m.savedSize)
+	}
 	groups := map[group]bool{}
 	for _, m := range q.messages {
 		g := group{m.session, m.inSession, m.key}
@@ -331,14 +363,24 @@ func (q *modelQueue) enqueue(now time.Time, version int, as []queue.Arrival, bod
 }
 
 // first returns the ready message of a session that goes first: its oldest. There
-// is at most one.
+// is at most one, and none while the session waits for a retry.
 func (q *modelQueue) first(now time.Time, session string) []*modelMessage {
+	if q.waits(session) {
+		return nil
+	}
 	for _, m := range q.messages {
 		if m.state == queue.Ready && m.session == session && !m.expired(now) {
 			return []*modelMessage{m}
 		}
 	}
 	return nil
+}
+
+// waits reports whether a session waits for the retry of one of its messages.
+func (q *modelQueue) waits(session string) bool {
+	return q.cfg.Sessions && slices.ContainsFunc(q.messages, func(m *modelMessage) bool {
+		return m.state == queue.Retrying && m.session == session
+	})
 }
 
 // holder returns the message that a token locks, or nil.
@@ -369,13 +411,32 @@ func (q *modelQueue) rest(m *modelMessage) {
 	q.change()
 	q.moved(m.key)
 	q.joins(m)
-	m.state, m.deferred, m.nonce = m.resting(), false, 0
+	m.state, m.deferred, m.nonce, m.durable = m.resting(), false, 0, false
+}
+
+// release is rest, of a lock whose end a receiver can see in version if it was durable.
+func (q *modelQueue) release(m *modelMessage, version int) {
+	if m.durable {
+		m.changed = version
+	}
+	q.rest(m)
+}
+
+// retry is fail of a message that nobody gets before a time.
+func (q *modelQueue) retry(m *modelMessage, at time.Time, version int) {
+	q.fail(m, version)
+	if m.life > 0 && m.expires().Before(at) {
+		at = m.expires()
+	}
+	if q.find(m.seq) == m && m.state == queue.Ready && at.After(*q.now) {
+		m.state, m.notBefore, m.changed = queue.Retrying, at, version
+	}
 }
 
 // fail ends a delivery that did not succeed.
 func (q *modelQueue) fail(m *modelMessage, version int) {
 	if q.cfg.DeadLetterQueue {
-		q.rest(m)
+		q.release(m, version)
 		return
 	}
 	m.failures++
@@ -404,7 +465,7 @@ func (q *modelQueue) freeSession(id string, end func(*modelMessage)) {
 	}
 }
 
-// tick does what is due: locks expire, scheduled messages become ready. Expired
+// tick does what is due: locks expire, scheduled and waiting messages become ready. Expired
 // messages are left to compare, because the queue may remove them a step later.
 // A delivery has failed if fails says so: not one that did not arrive.
 func (q *modelQueue) tick(now time.Time, version int, fails func(*modelMessage) bool) {
@@ -412,7 +473,7 @@ func (q *modelQueue) tick(now time.Time, version int, fails func(*modelMessage) 
 		if fails(m) {
 			q.fail(m, version)
 		} else {
-			q.rest(m)
+			q.release(m, version)
 		}
 	}
 	for id, h := range q.held {
@@ -424,6 +485,12 @@ func (q *modelQueue) tick(now time.Time, version int, fails func(*modelMessage) 
 	for _, m := range slices.Clone(q.messages) {
 		if m.state == queue.Locked && !q.cfg.Sessions && !m.until.After(now) {
 			end(m)
+		}
+		if m.state == queue.Retrying && !m.notBefore.After(now) {
+			q.change()
+			q.moved(m.key)
+			q.joins(m)
+			m.state, m.notBefore = queue.Ready, time.Time{}
 		}
 		if m.state == queue.Scheduled && !m.notBefore.After(now) {
 			due = append(due, m)
@@ -452,6 +519,8 @@ func (q *modelQueue) counts() (c queue.Counts) {
 			c.Deferred++
 		case queue.Scheduled:
 			c.Scheduled++
+		case queue.Retrying:
+			c.Retrying++
 		}
 	}
 	return c

@@ -55,7 +55,9 @@ type taking struct {
 type take struct {
 	m       *modelMessage
 	body    *message.Message
-	version int // that the delivery will report to its consumer
+	version int  // that the delivery will report to its consumer
+	durable bool // its lock is
+	settled bool // before it was delivered: its consumer had its token from a recall
 }
 
 // Delivered implements queueserver.Observer: the choice is checked here, or was when
@@ -81,6 +83,9 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 		q.remove(m)
 	} else {
 		o.lock(now, m, d)
+		if t.durable = m.durable; m.durable { // its lock is part of what the consumer gets
+			t.version = h.version()
+		}
 		if !d.LockedUntil.Equal(m.until) && !q.cfg.Sessions || q.cfg.Sessions && !d.LockedUntil.Equal(q.held[m.session].until) {
 			h.w.failf("%v: message %d is locked until %v, want %v", o.place, d.Seq, d.LockedUntil, m.until)
 		}
@@ -117,7 +122,7 @@ func (o *observer) Returned(_ time.Time, d *queue.Delivery) {
 	}
 	if m := h.held[o.place][d.Seq]; m != nil {
 		delete(h.held[o.place], d.Seq)
-		q.rest(m)
+		q.release(m, h.version())
 		return
 	}
 	t, ok := h.taken[key]
@@ -130,7 +135,7 @@ func (o *observer) Returned(_ time.Time, d *queue.Delivery) {
 		q.putBack(t.m)
 		return
 	}
-	q.rest(t.m)
+	q.release(t.m, h.version())
 }
 
 // chosen checks that a chosen message is the one that is due.
@@ -170,6 +175,7 @@ func (o *observer) lock(now time.Time, m *modelMessage, d *queue.Delivery) {
 	h, q := o.h, o.model()
 	q.change()
 	m.state, m.nonce, m.until = queue.Locked, d.Token.Nonce, now.Add(q.cfg.LockFor)
+	m.durable, m.logged = h.durable(o.place, d.Token), m.until
 	key := taking{o.place, d.Seq, d.Token.Nonce}
 	if h.given[key] {
 		h.w.failf("%v: the token of message %d was used before, perhaps in an earlier process", o.place, d.Seq)
@@ -185,14 +191,23 @@ func (o *observer) Settled(now time.Time, v queueserver.Disposition, s queue.Set
 		h.w.failf("%v: message %d was settled and is not locked", o.place, s.Seq)
 	}
 	h.w.event("settle %d %v %d %d", h.number, o.place, s.Seq, v)
-	h.edit(taking{o.place, s.Seq, m.nonce}, q, m, s.Body)
+	if key := (taking{o.place, s.Seq, m.nonce}); m.nonce != 0 {
+		if t, ok := h.taken[key]; ok {
+			t.settled = true
+			h.taken[key] = t
+		}
+	}
+	by := h.edit(taking{o.place, s.Seq, m.nonce}, q, m, s.Body)
 	switch v {
 	case queueserver.Complete:
 		q.remove(m)
 	case queueserver.Abandon:
-		q.fail(m, h.version())
+		q.retry(m, now.Add(by.after), h.version())
+		if m.state == queue.Retrying {
+			h.w.result.Retries++
+		}
 	case queueserver.Release:
-		q.rest(m)
+		q.release(m, h.version())
 	case queueserver.Defer:
 		m.deferred, m.changed = true, h.version()
 		q.fail(m, h.version())
@@ -222,6 +237,8 @@ func (o *observer) DeadLettered(now time.Time, d *queue.DeadLetter) {
 	h.w.event("died %d %v %d", h.number, o.place, d.Seq)
 	dead := *x.m
 	dead.state, dead.deferred, dead.nonce, dead.life = queue.Ready, false, 0, 0
+	dead.durable, dead.notBefore = false, time.Time{}
+	dead.saved, dead.savedSize = nil, 0 // it ends with the message
 	dead.changed = h.version()
 	dead.explain(d.Reason, d.Description)
 	h.queue(place{o.id, queueserver.DeadLetter}).add(&dead)

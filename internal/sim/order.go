@@ -32,7 +32,7 @@ func (q *modelQueue) candidates(now time.Time) (ms []*modelMessage) {
 // session the oldest at each level.
 func (q *modelQueue) freeSessions(now time.Time) (ms []*modelMessage) {
 	for _, m := range q.messages {
-		if m.state != queue.Ready || m.expired(now) || q.held[m.session].nonce != 0 {
+		if m.state != queue.Ready || m.expired(now) || q.held[m.session].nonce != 0 || q.waits(m.session) {
 			continue
 		}
 		i := slices.IndexFunc(ms, func(o *modelMessage) bool { return o.session == m.session && o.level == m.level })

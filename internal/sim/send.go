@@ -276,6 +276,9 @@ func (h *shardSim) settle() {
 		}
 	}
 	x.Disposition = []queueserver.Disposition{queueserver.Complete, queueserver.Complete, queueserver.Abandon, queueserver.Release, queueserver.Defer, queueserver.Reject}[w.rng.IntN(6)]
+	if x.Disposition == queueserver.Abandon && w.durable.IntN(2) == 0 {
+		x.RetryAfter = w.retryAfter()
+	}
 	if w.chance(3) {
 		w.made++
 		x.Properties = []message.Change{{Name: "note", Value: codec.Int(int32(w.made))}}
@@ -292,7 +295,7 @@ func (h *shardSim) postSettle(name string, x *queueserver.Settle) {
 		h.expectResults(x, wants)
 		h.settling = own
 	}, func(o *op) error {
-		own = o
+		own, o.after = o, x.RetryAfter
 		if x.Disposition != queueserver.Complete {
 			o.set = x.Properties
 		}
@@ -313,8 +316,8 @@ func (h *shardSim) postSettle(name string, x *queueserver.Settle) {
 }
 
 // edit changes the body of a message that is being settled, if its settlement says
-// so: the one whose turn it is, or one that had to wait for the body.
-func (h *shardSim) edit(key taking, q *modelQueue, m *modelMessage, body queue.Ref) {
+// so: the one whose turn it is, or one that had to wait for the body. It returns that.
+func (h *shardSim) edit(key taking, q *modelQueue, m *modelMessage, body queue.Ref) *op {
 	t := queue.Token{Seq: key.seq, Nonce: key.nonce}
 	o := h.settling
 	if o == nil {
@@ -322,7 +325,7 @@ func (h *shardSim) edit(key taking, q *modelQueue, m *modelMessage, body queue.R
 		if err != nil {
 			h.w.failf("%v: body of message %d: %v", key.place, key.seq, err)
 		}
-		i := slices.IndexFunc(h.parked[key], func(o *op) bool { return bytes.Equal(edited(m.body, o.set).Bytes(), stored.Bytes()) })
+		i := slices.IndexFunc(h.parked[key], func(o *op) bool { return bytes.Equal(edited(m.plain, o.set).Bytes(), stored.Bytes()) })
 		if i < 0 {
 			h.w.failf("%v: message %d was settled, without a request for it", key.place, key.seq)
 		}
@@ -333,9 +336,10 @@ func (h *shardSim) edit(key taking, q *modelQueue, m *modelMessage, body queue.R
 	o.settled = append(o.settled, t)
 	if len(o.set) > 0 {
 		q.change()
-		m.setBody(edited(m.body, o.set))
+		m.setBody(edited(m.plain, o.set))
 		m.changed = h.version()
 	}
+	return o
 }
 
 // parted handles a settlement that had to wait and was not applied: the lock

@@ -28,7 +28,7 @@ type shardSim struct {
 	// versions are the states since the start of this process, one after each
 	// operation and one at the end of each step. A crash leaves one of them, not
 	// before reported.
-	versions []sum
+	versions []version
 	reported int
 
 	open      int // operations that have no answer yet
@@ -46,8 +46,10 @@ type shardSim struct {
 	leaving   []*consumer                             // detached, not yet confirmed
 	// background is what the shard wants done beside it.
 	background []func()
-	given      map[taking]bool // tokens of all processes
+	given      map[taking]bool       // tokens of all processes
+	unlogged   map[renewal]time.Time // renewals of durable locks that a restart may not know of
 	recalls    recalls
+	crashes    bool // the next step is followed by a simulated crash
 }
 
 // modelEntity is an entity of the model.
@@ -77,7 +79,7 @@ type token struct {
 
 func newShardSim(w *world, n journal.Shard) *shardSim {
 	h := &shardSim{w: w, number: n, entities: make(map[queueserver.ID]*modelEntity),
-		dropped: make(map[queueserver.ID]*modelEntity), given: make(map[taking]bool)}
+		dropped: make(map[queueserver.ID]*modelEntity), given: make(map[taking]bool), unlogged: make(map[renewal]time.Time)}
 	h.begin()
 	h.addVersion()
 	return h
@@ -135,7 +137,7 @@ func (h *shardSim) follow(p place) {
 // version is the number that the next version will have.
 func (h *shardSim) version() int { return len(h.versions) }
 
-func (h *shardSim) addVersion() { h.versions = append(h.versions, h.digest()) }
+func (h *shardSim) addVersion() { h.versions = append(h.versions, version{h.digest(), h.now}) }
 
 // noteReported records that a client was told of a version: no crash may undo
 // it now.
@@ -150,6 +152,7 @@ type op struct {
 	// Of a settlement: what it writes into messages, and which it has settled.
 	set     []message.Change
 	settled []queue.Token
+	after   time.Duration // until when the messages wait that it abandons
 }
 
 // do posts an operation between two markers: before computes the model's
@@ -239,6 +242,11 @@ func (h *shardSim) step() {
 	}
 	h.compare()
 	h.addVersion()
+	if h.crashes {
+		h.crashes = false
+		h.w.result.CrashChecks++
+		h.w.recovered(h.w.disk.CrashClone(h.w.durable.Uint64()))
+	}
 }
 
 func later(a, b time.Time) time.Time {
@@ -309,12 +317,18 @@ func (h *shardSim) compareQueue(p place, q *modelQueue) {
 		if got, want := seen(d), expected(m); got != want {
 			h.w.failf("%v: message %d\n got %+v\nwant %+v", p, m.seq, got, want)
 		}
+		if t := (queue.Token{Seq: m.seq, Nonce: m.nonce}); m.durable && q.holder(h.now, t) == m && !real.LockDurable(h.now, t) {
+			h.w.failf("%v: message %d has lost its durable lock", p, m.seq)
+		}
 	}
 	if got := real.Started(); !q.blurred(h.now) && !slices.Equal(got, q.known()) {
 		h.w.failf("%v: started %q, want %q", p, got, q.known())
 	}
 	if got, want := real.Counts(), q.counts(); got != want {
 		h.w.failf("%v: counts %+v, want %+v", p, got, want)
+	}
+	if got, want := real.Footprint(), q.footprint(q.counts()); got != want {
+		h.w.failf("%v: takes %d bytes, want %d", p, got, want)
 	}
 	if got := real.Last(); got != q.last {
 		h.w.failf("%v: highest number %d, want %d", p, got, q.last)
@@ -330,6 +344,7 @@ type view struct {
 	origin    queue.SeqNo
 	failures  uint32
 	size      int
+	saved     int
 	session   string
 	inSession bool
 	enqueued  int64
@@ -339,12 +354,12 @@ type view struct {
 }
 
 func seen(d queue.Delivery) view {
-	return view{d.State, d.Level, d.Class, d.Key, d.Origin, d.Failures, int(d.Body.Size), d.Session, d.InSession,
+	return view{d.State, d.Level, d.Class, d.Key, d.Origin, d.Failures, int(d.Body.Size), int(d.Saved.Size), d.Session, d.InSession,
 		nano(d.EnqueuedAt), nano(since(d)), nano(d.ExpiresAt), nano(d.NotBefore)}
 }
 
 func expected(m *modelMessage) view {
-	return view{m.state, m.level, m.class, m.key, m.origin, m.failures, m.size, m.session, m.inSession,
+	return view{m.state, m.level, m.class, m.key, m.origin, m.failures, m.size, m.savedSize, m.session, m.inSession,
 		nano(m.enqueued), nano(m.since), nano(m.expires()), nano(m.notBefore)}
 }
 

@@ -49,13 +49,17 @@ func TestSim(t *testing.T) {
 					all.Recalls += r.Recalls
 					all.Set += r.Set
 					all.Returns += r.Returns
+					all.Retries += r.Retries
+					all.Saves += r.Saves
+					all.Renewals += r.Renewals
+					all.Survivors += r.Survivors
 					mu.Unlock()
 				}
 			})
 		}
 	})
-	t.Logf("%d seeds: %d messages and entities made, %d taken, %d crashes and %d simulated ones, %d snapshots, %d times full and %d stuck, %d sends refused, %d messages evicted, %d recalled, %d returned undelivered, the clock set %d times",
-		*seeds, all.Messages, all.Takes, all.Crashes, all.CrashChecks, all.Snapshots, all.Full, all.Stuck, all.Refused, all.Evicted, all.Recalls, all.Returns, all.Set)
+	t.Logf("%d seeds: %d messages and entities made, %d taken, %d crashes and %d simulated ones, %d snapshots, %d times full and %d stuck, %d sends refused, %d messages evicted, %d recalled, %d returned undelivered, %d retries, %d states saved, %d locks renewed durably, %d locks that survived a crash, the clock set %d times",
+		*seeds, all.Messages, all.Takes, all.Crashes, all.CrashChecks, all.Snapshots, all.Full, all.Stuck, all.Refused, all.Evicted, all.Recalls, all.Returns, all.Retries, all.Saves, all.Renewals, all.Survivors, all.Set)
 }
 
 // TestFront plays seeds against a whole broker, each in a bubble of its own.

@@ -24,8 +24,11 @@ type world struct {
 	ctx   context.Context // of calls to the journal; nothing ends it
 	rng   *rand.Rand
 	other *rand.Rand // what other processes do to the disk: the rest of a run does not depend on it
-	trace hash.Hash
-	out   io.Writer // nil: no trace
+	// durable draws retries, durable locks and saved states: the other draws of a run do not
+	// depend on it.
+	durable *rand.Rand
+	trace   hash.Hash
+	out     io.Writer // nil: no trace
 
 	machine machine
 	steady  *clock.Clock  // of this life, over the clocks of machine
@@ -46,6 +49,7 @@ type world struct {
 	full   bool  // the disk has an end, or was full in this life
 	broken error // why the process must end; nil while it runs
 	made   int   // messages so far
+	saved  int   // states of messages so far
 	result result
 }
 
@@ -72,6 +76,10 @@ type result struct {
 	Recalls     int // messages recalled
 	Set         int // times that the wall clock was set
 	Returns     int // messages that were taken and not delivered
+	Retries     int // messages that had to wait for a retry
+	Saves       int // states that were saved
+	Renewals    int // durable ones
+	Survivors   int // durable locks that a crash has left
 }
 
 // violation is a broken rule.
@@ -81,12 +89,13 @@ type violation struct{ error }
 // everything that happens. The error is the first broken rule.
 func run(ctx context.Context, seed uint64, turns int, trace io.Writer) (r result, err error) {
 	w := &world{
-		ctx:   ctx,
-		rng:   rand.New(rand.NewPCG(seed, 1)),
-		other: rand.New(rand.NewPCG(seed, 3)),
-		trace: sha256.New(),
-		out:   trace,
-		disk:  vfs.NewMem(),
+		ctx:     ctx,
+		rng:     rand.New(rand.NewPCG(seed, 1)),
+		other:   rand.New(rand.NewPCG(seed, 3)),
+		durable: rand.New(rand.NewPCG(seed, 4)),
+		trace:   sha256.New(),
+		out:     trace,
+		disk:    vfs.NewMem(),
 
 		machine: machine{wall: time.Unix(1_700_000_000, 0).UTC()},
 
@@ -322,8 +331,10 @@ func (h *shardSim) rested() {
 	}
 	// A taken message was delivered or returned, even if its consumer has left
 	// meanwhile.
-	for key := range h.taken {
-		h.w.failf("%v: message %d was taken and neither delivered nor returned", key.place, key.seq)
+	for key, t := range h.taken {
+		if !t.settled {
+			h.w.failf("%v: message %d was taken and neither delivered nor returned", key.place, key.seq)
+		}
 	}
 	for p, ms := range h.held {
 		for seq := range ms {
