@@ -163,6 +163,10 @@ func (c *call) encode(value any) (b json.RawMessage, err error) {
 	if raw, ok := value.(json.RawMessage); ok {
 		return raw, nil // that is there already
 	}
+	if sent, ok := value.(Sent); ok {
+		b, err = json.Marshal(sent) // senders of small messages do not wait behind large bodies
+		return append(b, '\n'), err
+	}
 	c.inTurn(func() { b, err = json.Marshal(value) })
 	if err != nil {
 		return nil, err
