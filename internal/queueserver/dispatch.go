@@ -123,13 +123,21 @@ func (s *Shard) drained(c *consumer) (more bool) {
 	return more
 }
 
+// takeOf returns what the consumer takes. If there is no space to log a lock it is volatile:
+// what settling everything takes is not for that.
+func (s *Shard) takeOf(c *consumer) queue.TakeOptions {
+	w := c.take
+	w.DurableLock = w.DurableLock && s.tx.HasSpace(perRenewal)
+	return w
+}
+
 // dispatchOne takes one message for the consumer.
 func (s *Shard) dispatchOne(c *consumer) bool {
 	if c.take.ReceiveAndDelete {
 		return s.dispatchAndDelete(c)
 	}
 	before := s.eff.Size()
-	qd, ok := c.queue.q.Take(s.tx.Now(), c.take, s.out(c.queue))
+	qd, ok := c.queue.q.Take(s.tx.Now(), s.takeOf(c), s.out(c.queue))
 	if !ok {
 		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false

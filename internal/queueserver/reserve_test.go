@@ -188,7 +188,21 @@ func (f *fullDisk) fill() {
 // of them alone.
 func (f *fullDisk) waste() {
 	for i, r := range f.rigs {
-		k := r.attach(f.ids[i], Main, queue.TakeOptions{})
+		k := r.attach(f.ids[i], Main, queue.TakeOptions{DurableLock: f.rnd.IntN(2) == 0})
+		if k.c.take.DurableLock { // locks that are logged, and released again
+			for range 80 {
+				k.got = nil
+				if err := k.c.SetDeliveryLimit(k.c.deliveredCount + 1 + f.rnd.Uint64N(200)); err != nil {
+					f.t.Fatal(err)
+				}
+				f.quiesce(i)
+				for _, d := range k.got {
+					if err := f.settle(k, i, Release, d); err != nil {
+						f.t.Fatalf("release: %v", err)
+					}
+				}
+			}
+		}
 		for failed := true; failed; {
 			k.got, failed = nil, false
 			if err := k.c.SetDeliveryLimit(k.c.deliveredCount + 1 + f.rnd.Uint64N(200)); err != nil {
@@ -196,10 +210,9 @@ func (f *fullDisk) waste() {
 			}
 			f.quiesce(i)
 			for _, d := range k.got {
-				errs, _ := k.settle(Abandon, d)
-				f.quiesce(i)
+				err := f.settle(k, i, Abandon, d)
 				f.check("a failure")
-				failed = failed || len(errs) == 0 || errs[0] == nil
+				failed = failed || err == nil
 			}
 			if r.s.Snapshots() > 20 {
 				break // it may go on like this without end
@@ -268,16 +281,12 @@ func (f *fullDisk) drain() {
 					if part == Main {
 						v = []Disposition{Complete, Complete, Complete, Complete, Complete, Complete, Abandon, Reject}[f.rnd.IntN(8)]
 					}
-					errs, _ := k.settle(v, d)
-					f.quiesce(i)
-					if v == Complete && len(errs) > 0 && errs[0] != nil {
-						f.t.Fatalf("complete: %v", errs[0])
+					err := f.settle(k, i, v, d)
+					if err != nil && v != Complete { // it was refused, for it frees nothing
+						err = f.settle(k, i, Complete, d)
 					}
-					if len(errs) > 0 && errs[0] != nil { // it was refused, for it frees nothing
-						if errs, _ = k.settle(Complete, d); len(errs) > 0 && errs[0] != nil {
-							f.t.Fatalf("complete after a refusal: %v", errs[0])
-						}
-						f.quiesce(i)
+					if err != nil {
+						f.t.Fatalf("complete: %v", err)
 					}
 					f.check("a drain")
 				}
@@ -287,6 +296,27 @@ func (f *fullDisk) drain() {
 }
 
 // quiesce has one shard done with what it was told.
+// settle settles a message of the i-th queue, and waits for the answer.
+func (f *fullDisk) settle(k *taker, i int, v Disposition, d Delivery) (err error) {
+	answered := false
+	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, SubQueue: k.c.queue.part, Tokens: []queue.Token{d.Token}, Disposition: v,
+		Reason: "because", Description: "at length", Done: func(errs []error) {
+			if answered = true; len(errs) > 0 {
+				err = errs[0]
+			}
+		}}); err != nil {
+		f.t.Fatal(err)
+	}
+	for n := 0; !answered; n++ {
+		if n > 100 {
+			f.t.Fatalf("a settlement of queue %d is never answered: %+v", i, f.wal.Stats())
+		}
+		f.quiesce(i)
+	}
+	return err
+}
+
+// quiesce lets the i-th shard and the journal do what there is to do.
 func (f *fullDisk) quiesce(i int) {
 	r := f.rigs[i]
 	for range 2 {

@@ -51,10 +51,11 @@ func (q *Core) ExpirySpace() uint64 {
 // Settling implements [machine.Machine]: a message is settled with a record of its own, its
 // fair key may have to be started for that, and if it is scheduled it must first arrive. One
 // that expires may have to become a dead letter: it keeps others from being delivered until then.
+// The release of a durable lock has a record, too.
 func (q *Core) Settling() (records, bytes uint64) {
 	c := q.Counts()
 	names := uint64(max(0, q.Index.Groups.Bytes))
-	records = uint64(c.Total() + c.Scheduled)
+	records = uint64(c.Total()+c.Scheduled) + uint64(q.Locks.DurableCount()) // which may be released first
 	if keys := q.Index.KeyCount(); keys > 1 {
 		records += uint64(keys - 1)
 	}
