@@ -111,7 +111,7 @@ func (p *Pool) faults() error {
 			name string
 			set  bool
 		}{
-			{"Sources", len(p.Sources) > 1}, {"Preempt", p.Preempt != nil}, {"Buffer", p.Buffer > 0},
+			{"Sources", len(p.Sources) > 1}, {"Preempt", p.Preempt != nil}, {"Buffer", p.Buffer > 0}, {"DurableLocks", p.DurableLocks},
 			{"MinPriority", p.MinPriority != ""}, {"MaxPriority", p.MaxPriority != ""}, {"LatestStart", p.LatestStart > 0},
 		} {
 			fault(other.set, "%s does not combine with Sessions", other.name)

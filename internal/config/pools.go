@@ -34,6 +34,7 @@ type Pool struct {
 	Reply     bool
 
 	Slots, Buffer int
+	DurableLocks  bool
 	Sessions      bool
 	SessionIdle   entity.Duration
 	Timeout       entity.Duration
@@ -110,26 +111,27 @@ func parsePools(file string, text []byte) ([]Pool, error) {
 // pool reads the keys of a pool.
 func (d *decoder) pool(n node, p *Pool) {
 	d.object(n, fields{
-		"name":        d.text(&p.Name),
-		"source":      func(n node) { p.Sources = make([]PoolSource, 1); d.text(&p.Sources[0].Entity)(n) },
-		"sources":     items(d, &p.Sources, d.poolSource),
-		"select":      d.text(&p.Select),
-		"minPriority": d.text(&p.MinPriority),
-		"maxPriority": d.text(&p.MaxPriority),
-		"exec":        d.texts(&p.Exec),
-		"dir":         d.text(&p.Dir),
-		"env":         d.textMap(&p.Env),
-		"killAfter":   d.duration(&p.KillAfter),
-		"maxOutput":   d.size(&p.MaxOutput),
-		"reply":       d.boolean(&p.Reply),
-		"slots":       number(d, &p.Slots),
-		"buffer":      number(d, &p.Buffer),
-		"sessions":    d.boolean(&p.Sessions),
-		"sessionIdle": d.duration(&p.SessionIdle),
-		"timeout":     d.duration(&p.Timeout),
-		"retry":       parsed(d, &p.Retry, ParseRetry),
-		"grace":       d.duration(&p.Grace),
-		"preempt":     d.preempt(&p.Preempt),
+		"name":         d.text(&p.Name),
+		"source":       func(n node) { p.Sources = make([]PoolSource, 1); d.text(&p.Sources[0].Entity)(n) },
+		"sources":      items(d, &p.Sources, d.poolSource),
+		"select":       d.text(&p.Select),
+		"minPriority":  d.text(&p.MinPriority),
+		"maxPriority":  d.text(&p.MaxPriority),
+		"exec":         d.texts(&p.Exec),
+		"dir":          d.text(&p.Dir),
+		"env":          d.textMap(&p.Env),
+		"killAfter":    d.duration(&p.KillAfter),
+		"maxOutput":    d.size(&p.MaxOutput),
+		"reply":        d.boolean(&p.Reply),
+		"slots":        number(d, &p.Slots),
+		"buffer":       number(d, &p.Buffer),
+		"durableLocks": d.boolean(&p.DurableLocks),
+		"sessions":     d.boolean(&p.Sessions),
+		"sessionIdle":  d.duration(&p.SessionIdle),
+		"timeout":      d.duration(&p.Timeout),
+		"retry":        parsed(d, &p.Retry, ParseRetry),
+		"grace":        d.duration(&p.Grace),
+		"preempt":      d.preempt(&p.Preempt),
 		"scale": func(n node) {
 			if n.Node != nil {
 				p.Scale = new(Scale)
@@ -255,7 +257,7 @@ func (p Pool) Faults() Faults {
 			name string
 			set  bool
 		}{
-			{"preempt", p.Preempt != nil}, {"buffer", p.Buffer > 0}, {"minPriority", p.MinPriority != ""},
+			{"preempt", p.Preempt != nil}, {"buffer", p.Buffer > 0}, {"durableLocks", p.DurableLocks}, {"minPriority", p.MinPriority != ""},
 			{"maxPriority", p.MaxPriority != ""}, {"latestStart", p.LatestStart > 0},
 		} {
 			fault(other.set, other.name, "does not combine with sessions")

@@ -42,6 +42,7 @@ pools:
     reply: true
     slots: 2
     buffer: 3
+    durableLocks: true
     timeout: 1m
     retry: 1s..5m
     grace: 10s

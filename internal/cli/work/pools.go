@@ -84,21 +84,22 @@ func poolOf(p config.Pool, c *client.Client, log *slog.Logger) (*worker.Pool, er
 		return nil, err
 	}
 	w := &worker.Pool{
-		Client:      c,
-		Name:        p.Name,
-		Select:      selections[p.Select],
-		MinPriority: client.Priority(p.MinPriority),
-		MaxPriority: client.Priority(p.MaxPriority),
-		Slots:       p.Slots,
-		Buffer:      p.Buffer,
-		Handler:     h,
-		Timeout:     p.Timeout.Std(),
-		Grace:       p.Grace.Std(),
-		Windows:     p.Windows,
-		WhenSpare:   p.WhenSpare,
-		SpareBeside: p.SpareBeside,
-		LatestStart: p.LatestStart.Std(),
-		Log:         log,
+		Client:       c,
+		Name:         p.Name,
+		Select:       selections[p.Select],
+		MinPriority:  client.Priority(p.MinPriority),
+		MaxPriority:  client.Priority(p.MaxPriority),
+		Slots:        p.Slots,
+		Buffer:       p.Buffer,
+		DurableLocks: p.DurableLocks,
+		Handler:      h,
+		Timeout:      p.Timeout.Std(),
+		Grace:        p.Grace.Std(),
+		Windows:      p.Windows,
+		WhenSpare:    p.WhenSpare,
+		SpareBeside:  p.SpareBeside,
+		LatestStart:  p.LatestStart.Std(),
+		Log:          log,
 	}
 	for _, s := range p.Sources {
 		w.Sources = append(w.Sources, worker.Source{Entity: s.Entity, Weight: s.Weight})

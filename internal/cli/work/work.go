@@ -114,6 +114,7 @@ is the program's own. Several pools are described by a file: -f pools.yaml.`,
 	fs.StringVar(&f.pool.Name, "name", "", "`name` in triagemq pool list (default the first queue)")
 	fs.IntVar(&f.pool.Slots, "slots", 1, "how many programs run at a time")
 	fs.IntVar(&f.pool.Buffer, "buffer", 0, "how many messages to fetch ahead of free slots")
+	fs.BoolVar(&f.pool.DurableLocks, "durable-locks", false, "keep each message from others through restarts of the broker from its first moment, not its first second")
 	fs.BoolVar(&f.pool.Sessions, "sessions", false, "take sessions: each is one slot's at a time, its messages in order")
 	durationVar(cmd, &f.pool.SessionIdle, "session-idle", "with --sessions: `time` that a slot keeps a session without messages (default 1s)")
 	fs.StringVar(&f.pool.Select, "select", "", "with several queues: `order`, or level, the most urgent message of all")
@@ -157,7 +158,7 @@ is the program's own. Several pools are described by a file: -f pools.yaml.`,
 
 // poolFlags are the flags that a file has instead.
 var poolFlags = []string{
-	"exec", "name", "slots", "buffer", "sessions", "session-idle", "select", "min-priority", "max-priority", "preempt", "min-run", "preempt-budget",
+	"exec", "name", "slots", "buffer", "durable-locks", "sessions", "session-idle", "select", "min-priority", "max-priority", "preempt", "min-run", "preempt-budget",
 	"timeout", "retry", "grace", "kill-after", "reply", "dir", "env", "window", "when-spare", "spare-beside", "latest-start",
 	"scale-min", "scale-max", "cool-down",
 }
