@@ -28,6 +28,40 @@ var waitingScenes = []attack{
 		return message.Draft{MessageID: codec.Ulong(uint64(i))}
 	})},
 	{"24.08_full_restart", fullRestart},
+	{"25.09_locks_beyond_the_share", locksBeyondTheShare},
+}
+
+// locksBeyondTheShare fills a queue and has so many of its messages locked that they take more
+// memory than there is for messages. Senders of another queue do not notice.
+func locksBeyondTheShare(s *scene) {
+	s.Cleanup(s.backToNothing(s.storedMessages()))
+	grown := s.entityFor("queues", "grown", `{"lockDuration": "PT5M"}`)
+	beside := s.entityFor("queues", "beside", `{}`)
+	stored := s.fillUp([]string{grown}, mostInBatch, func(int64) message.Draft { return message.Draft{} })
+	const receivers = 4 // one may not have so many that are not settled
+	together(receivers, receivers, func(int) {
+		if _, err := s.peer(listenKey).within(patience).locked(0, grown, int(stored/2/receivers)); err != nil {
+			s.Errorf("lock messages: %v", err)
+		}
+	})
+	limit, err := s.metric(s.ctx, "triagemq_memory_messages_limit_bytes")
+	if err != nil {
+		s.Fatal(err)
+	}
+	used := s.storedMessages()
+	s.Logf("%d messages, a half of them locked, take %.1f MiB of %.1f MiB", stored, used/(1<<20), limit/(1<<20))
+	if used < limit {
+		s.Errorf("%.0f bytes are charged of %.0f: the scene shows nothing", used, limit)
+	}
+	for range 100 {
+		resp, text, err := s.call(s.ctx, sendKey, http.MethodPost, "/api/v1/queues/"+beside+"/messages", strings.NewReader(`[{"body": "x"}]`), "Content-Type", "application/json")
+		if err != nil {
+			s.Fatal(err)
+		}
+		if resp.StatusCode/100 != 2 {
+			s.Fatalf("a sender of another queue is refused: %s", text)
+		}
+	}
 }
 
 // forgedProperties sends properties and annotations that only workers and the broker set,
