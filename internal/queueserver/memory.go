@@ -74,7 +74,7 @@ func (o *sending) claim(s *Shard) error {
 		for _, g := range s.sending.growths {
 			g.queue.entity.reserved += g.bytes
 		}
-	case o.Moved && !o.replaces() && s.memory.TakeBeyond(exact):
+	case o.Moved && len(o.Copies) > 1 && s.memory.TakeBeyond(exact):
 		s.claimed += exact
 	default:
 		return ErrMemory

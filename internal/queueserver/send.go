@@ -31,8 +31,8 @@ type Send struct {
 	Settle Locked
 	// Moved says that the messages are stored already, and leave the place where they
 	// are: they are not refused because there is no memory for more messages, but for sessions and
-	// fair keys that are new. As copies for many queues, or from another shard, they may exceed it
-	// by an eighth.
+	// fair keys that are new. As copies for many queues they may exceed it by an eighth; those
+	// from another shard are refused as others are.
 	Moved bool
 	// Done gets the numbers, one for each copy that was not left out, when all is
 	// durable. A duplicate has number zero. It runs on the shard's goroutine, and seqs

@@ -189,7 +189,7 @@ func (c *Catalog) underivable(n *Entity, err error) error {
 }
 
 func (c *Catalog) noMemory(n *Entity, bytes int64) error {
-	return fmt.Errorf("%w of %q: it needs %d bytes more, and all definitions take %d of %d, of which its own manager can use no more than is free then; "+
+	return fmt.Errorf("%w of %q: it needs %d bytes more, and all definitions take %d of %d, and who manages only one entity can have as much as is free then; "+
 		"delete entities, rules or policies, or raise limits.storedMemory",
 		ErrDefinitionMemory, n.Path, bytes, c.memory.Used(), c.memory.Limit())
 }
