@@ -408,3 +408,37 @@ func TestNoMoreIsLockedThanSlotsCanStart(t *testing.T) {
 		}
 	})
 }
+
+// A service that handlers need is away for ten minutes: what waits is tried again until it is
+// back, and nothing of the backlog becomes a dead letter.
+func TestAnOutageMakesNoDeadLetters(t *testing.T) {
+	const backlog, outage = 1000, 10 * time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		b := newModelBroker(1)
+		b.deliveries = 10
+		began := time.Now()
+		p := handled(t, b, func(context.Context, *worker.Task) error {
+			time.Sleep(10 * time.Millisecond)
+			if time.Since(began) < outage {
+				return errors.New("connection refused")
+			}
+			return nil
+		})
+		p.Slots, p.Retry = 200, nil
+		for range backlog {
+			b.send("a", "x", 4)
+		}
+		run(t, p)
+		time.Sleep(3 * outage)
+		s := p.Status()
+		dead := 0
+		for n := range backlog {
+			if b.message(n).dead != "" {
+				dead++
+			}
+		}
+		if s.Completed != backlog || dead > 0 {
+			t.Errorf("%d of %d are complete and %d are dead letters; status %+v", s.Completed, backlog, dead, s)
+		}
+	})
+}

@@ -23,6 +23,7 @@ type modelBroker struct {
 	lock       time.Duration
 	ahead      time.Duration // of its clock before that of the pool
 	extensions bool
+	deliveries uint32 // failures that make a dead letter; zero is none
 
 	mu       sync.Mutex
 	rng      *rand.Rand
@@ -115,6 +116,13 @@ func (b *modelBroker) setMissing(source string, missing bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.missing[source] = missing
+}
+
+// fail counts a failed delivery. Called with mu held.
+func (b *modelBroker) fail(m *modelMessage) {
+	if m.failures++; b.deliveries > 0 && m.failures >= b.deliveries {
+		m.done, m.dead = true, "MaxDeliveryCountExceeded"
+	}
 }
 
 // unlock makes a message available. Called with mu held.
@@ -334,12 +342,12 @@ func (r *modelReceiver) Complete(ctx context.Context, ms ...*client.Received) er
 }
 
 func (r *modelReceiver) Abandon(ctx context.Context, m *client.Received, properties map[string]any) error {
-	return r.settle(ctx, m, func(m *modelMessage) { m.failures++; maps.Copy(m.Properties, properties) })
+	return r.settle(ctx, m, func(m *modelMessage) { r.b.fail(m); maps.Copy(m.Properties, properties) })
 }
 
 func (r *modelReceiver) Retry(ctx context.Context, m *client.Received, after time.Duration, properties map[string]any) error {
 	return r.settle(ctx, m, func(m *modelMessage) {
-		m.failures++
+		r.b.fail(m)
 		maps.Copy(m.Properties, properties)
 		m.retryAt = time.Now().Add(after)
 		time.AfterFunc(after, func() {
