@@ -273,11 +273,14 @@ func text(err error) string {
 	return err.Error()
 }
 
+// longestRetry is the longest wait for a retry that the broker takes.
+const longestRetry = 366 * 24 * time.Hour
+
 // retry gives the message back as failed, until its time. The broker keeps that time: it
 // survives both sides, and any number of messages may wait. With another broker the message
 // stays locked here until then, unless the pool stops or too many wait.
 func (a *attempt) retry(after time.Duration, err error) {
-	if after > 0 && a.from.Extensions() {
+	if after = min(after, longestRetry); after > 0 && a.from.Extensions() {
 		later := func(ctx context.Context, m *client.Received, properties map[string]any) error {
 			return a.from.Retry(ctx, m, after, properties)
 		}

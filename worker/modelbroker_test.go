@@ -346,6 +346,9 @@ func (r *modelReceiver) Abandon(ctx context.Context, m *client.Received, propert
 }
 
 func (r *modelReceiver) Retry(ctx context.Context, m *client.Received, after time.Duration, properties map[string]any) error {
+	if after > 366*24*time.Hour {
+		return client.ErrInvalid
+	}
 	return r.settle(ctx, m, func(m *modelMessage) {
 		r.b.fail(m)
 		maps.Copy(m.Properties, properties)

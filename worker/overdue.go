@@ -152,7 +152,7 @@ func (s *supply) findOverdueOf(ctx context.Context, source int, since time.Time)
 			if passed = passed && !in; passed {
 				s.peeked[source] = m.SeqNo + 1
 			}
-			if in && m.State == client.Active && m.LockedUntil.IsZero() {
+			if in && m.State == client.Active && m.LockedUntil.IsZero() && m.RetryAt.IsZero() {
 				found.add(m, source)
 			}
 			from = m.SeqNo + 1

@@ -55,6 +55,15 @@ func (h *heldSession) RenewLock(ctx context.Context, m *client.Received) error {
 	return err
 }
 
+// SaveState is that of the session's receiver, with the error of a lock that is lost.
+func (h *heldSession) SaveState(ctx context.Context, m *client.Received, state []byte) (time.Time, error) {
+	until, err := h.session.SaveState(ctx, m, state)
+	if errors.Is(err, client.ErrSessionLockLost) {
+		return until, fmt.Errorf("%w: %w", client.ErrLockLost, err)
+	}
+	return until, err
+}
+
 // close lets go of the session. It does nothing without one.
 func (h *heldSession) close() {
 	if h != nil {
@@ -118,8 +127,8 @@ func (h *heldSession) next(ctx context.Context) (*client.Received, error) {
 	}
 }
 
-// keepSession settles a message of a session, and goes on with the next one. A message that is
-// to be tried again keeps the session meanwhile, and with it the order.
+// keepSession settles a message of a session, and goes on with the next one. The session waits
+// for a message that is to be tried again, with a broker of ours wherever the session is then.
 func (a *attempt) keepSession(lost bool, took time.Duration) {
 	a.run.post(func(now time.Time) []slots.Action {
 		a.returned = true

@@ -65,12 +65,12 @@ func (q *Queue) Save(now time.Time, t Token, saved Ref, out *Effects) error {
 	return nil
 }
 
-// SavedFits reports whether a state of size bytes beside a message stays below
-// Config.MaxBytes.
-func (q *Queue) SavedFits(seq SeqNo, size int) bool {
+// SavedFits reports whether a queue that may have so many bytes, zero is no limit, has space for
+// a state of size bytes beside a message.
+func (q *Queue) SavedFits(seq SeqNo, size int, most int64) bool {
 	earlier, _ := q.core.Saved.Get(seq)
 	grown := int64(size) - int64(earlier.Size)
-	return grown <= 0 || q.core.Config.MaxBytes == 0 || q.Footprint()+grown <= q.core.Config.MaxBytes
+	return grown <= 0 || most == 0 || q.Footprint()+grown <= most
 }
 
 // Complete removes a message.

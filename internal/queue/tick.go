@@ -15,14 +15,16 @@ const tickWork = 256
 
 // Tick does what is due: it ends locks and waits for a retry, removes expired messages and
 // activates scheduled ones. It does a bounded amount of work and reports whether more is due at now.
-func (q *Queue) Tick(now time.Time, out *Effects) (more bool) { return q.tick(now, q.fail, out) }
+func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
+	return q.tick(now, q.fail, q.release, out)
+}
 
 // TickShort is Tick on a disk that has space for settlements only. Locks end as they do in a
 // crash: no failed delivery is counted, which needs no record. The end of a durable lock is in
 // the record of its beginning. What else it writes is part
 // of Settling.
 func (q *Queue) TickShort(now time.Time, out *Effects) (more bool) {
-	return q.tick(now, q.endUncounted, out)
+	return q.tick(now, q.endUncounted, q.endUncounted, out)
 }
 
 // endLock ends the lock of a message.
@@ -35,10 +37,10 @@ func (q *Queue) endUncounted(seq SeqNo, e *entries.Entry, _ *Effects) Settled {
 	return s
 }
 
-func (q *Queue) tick(now time.Time, end endLock, out *Effects) (more bool) {
+func (q *Queue) tick(now time.Time, end, endRestored endLock, out *Effects) (more bool) {
 	at := q.core.At(now)
 	work := tickWork
-	work -= q.endLocks(at, work, end, out)
+	work -= q.endLocks(at, work, end, endRestored, out)
 	work -= q.endRetries(at, work)
 	work -= q.activate(at, work, out)
 	q.expireMessages(at, work, out)
@@ -47,17 +49,21 @@ func (q *Queue) tick(now time.Time, end endLock, out *Effects) (more bool) {
 	return q.core.Deadline() <= at
 }
 
-// endLocks requeues the messages whose locks expired.
-func (q *Queue) endLocks(at int64, work int, end endLock, out *Effects) (done int) {
+// endLocks requeues the messages whose locks expired. A lock that a replay has found, and
+// nobody has renewed since, counts no failure: nobody could renew it while the broker was down.
+func (q *Queue) endLocks(at int64, work int, end, endRestored endLock, out *Effects) (done int) {
 	for done < work {
 		slot, until := q.core.Locks.First()
 		if slot == 0 || until > at {
 			break
 		}
-		if seq := q.core.Locks.All[slot].Seq; seq != 0 {
-			end(seq, q.core.Index.Entries.Get(seq), out)
-		} else {
+		switch seq := q.core.Locks.All[slot].Seq; {
+		case seq == 0:
 			done += q.endSession(slot, work-done, end, out)
+		case q.core.Locks.Restored(slot):
+			endRestored(seq, q.core.Index.Entries.Get(seq), out)
+		default:
+			end(seq, q.core.Index.Entries.Get(seq), out)
 		}
 		done++
 	}

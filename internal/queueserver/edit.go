@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
@@ -98,6 +99,9 @@ func (e *editing) advance(s *Shard) {
 			o.refuse(e.next, err)
 			continue
 		}
+		if setsState(o.Properties) { // it is newer than the one that was saved
+			_ = hq.q.Save(s.tx.Now(), t, queue.Ref{}, s.out(hq)) // the lock is valid: Rewrite has just used it
+		}
 		o.settle(s, hq, e.next, t)
 		if o.Disposition == Release {
 			// No failure shows that it has changed.
@@ -107,6 +111,11 @@ func (e *editing) advance(s *Shard) {
 	}
 	o.finish(s, hq)
 	e.release(s)
+}
+
+// setsState reports whether a message that is given back gets a state with it.
+func setsState(changes []message.Change) bool {
+	return slices.ContainsFunc(changes, func(c message.Change) bool { return strings.EqualFold(c.Name, message.PropertyState) })
 }
 
 // commitFew commits the open group from time to time, if it is large.

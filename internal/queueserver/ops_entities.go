@@ -194,7 +194,7 @@ func (x *IdleEntity) lastUse(s *Shard) time.Time {
 	switch {
 	case readers > 0,
 		x.Topic && c.Total() > 0,
-		!x.Topic && (len(e.parts[Main].consumers) > 0 || c.Scheduled > 0):
+		!x.Topic && (len(e.parts[Main].consumers) > 0 || c.Scheduled+c.Retrying > 0):
 		return s.tx.Now()
 	}
 	last := e.used

@@ -144,7 +144,7 @@ func (s *Shard) renew(hq *hostedQueue, t queue.Token, durable bool) (time.Time, 
 
 // Save keeps a state beside a locked message, in place of the one that it has, and extends
 // the lock durably. It replies until when that is valid; queue.ErrLockLost, queue.ErrFull,
-// ErrMemory, ErrDiskFull.
+// ErrDiskFull.
 type Save struct {
 	Queue QueueID
 	Token queue.Token
@@ -166,7 +166,7 @@ func (o Save) begin(_ *Shard, r *time.Time) work {
 		case !hq.q.LockValid(s.tx.Now(), o.Token):
 			_, err := hq.q.Renew(s.tx.Now(), o.Token) // says what was lost
 			return err
-		case !hq.q.SavedFits(o.Token.Seq, len(raw)):
+		case !hq.q.SavedFits(o.Token.Seq, len(raw), hq.entity.parts[Main].q.Config().MaxBytes): // also of dead letters
 			return queue.ErrFull
 		case !s.tx.HasSpace(len(raw) + perFailure + perRenewal):
 			return ErrDiskFull

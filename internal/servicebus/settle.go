@@ -36,8 +36,8 @@ func (r *receiver) Disposition(o *endpoint.Outcome) {
 	if !final {
 		return
 	}
-	if r.brokerReceiver() == nil || r.mode == broker.ReceiveAndDelete {
-		return
+	if r.brokerReceiver() == nil || r.mode == broker.ReceiveAndDelete || err != nil && o.Settled && o.State.Kind == frame.StateModified {
+		return // nobody can be told what is wrong: the lock runs out
 	}
 	tokens := slices.Grow(r.tokens[:0], len(o.Deliveries))
 	var sources []int // of a set

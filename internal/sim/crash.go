@@ -198,7 +198,7 @@ func (h *shardSim) loadBody(p place, m *modelMessage, d queue.Delivery) {
 // loadLock finds out which token has a lock that a crash has left: one that was given to
 // somebody.
 func (h *shardSim) loadLock(p place, real *queue.Queue, m *modelMessage, d queue.Delivery) {
-	m.durable, m.deferred, m.until = true, d.Deferred, d.LockedUntil
+	m.durable, m.restored, m.deferred, m.until = true, true, d.Deferred, d.LockedUntil
 	for key := range h.given {
 		if key.place == p && key.seq == d.Seq && real.LockDurable(time.Time{}, queue.Token{Seq: key.seq, Nonce: key.nonce}) {
 			m.nonce = key.nonce

@@ -146,7 +146,7 @@ func (h *shardSim) renewed(p place, m *modelMessage) time.Time {
 	if q.cfg.Sessions {
 		return q.held[m.session].until
 	}
-	m.until = h.now.Add(q.cfg.LockFor)
+	m.until, m.restored = h.now.Add(q.cfg.LockFor), false
 	return m.until
 }
 
@@ -181,7 +181,8 @@ func (h *shardSim) save(t token) {
 		q.catchUp(real)
 		d, _ := real.Lookup(m.seq)
 		was = d.Saved
-		if grown := int64(savedSize(state) - m.savedSize); grown > 0 && q.cfg.MaxBytes > 0 && q.footprint(q.counts())+grown > q.cfg.MaxBytes {
+		most := h.queue(place{id: p.id}).cfg.MaxBytes // also of dead letters
+		if grown := int64(savedSize(state) - m.savedSize); grown > 0 && most > 0 && q.footprint(q.counts())+grown > most {
 			m, want = nil, queue.ErrFull
 		}
 	}, func(o *op) error {

@@ -40,6 +40,7 @@ type modelMessage struct {
 	nonce     uint64
 	until     time.Time
 	durable   bool      // locked, and a crash does not end that
+	restored  bool      // the lock is from an earlier process, and was not renewed since
 	logged    time.Time // end of a durable lock, as far as it was certainly logged
 	// changed is the version in which something about it last changed that a
 	// receiver can see.
@@ -411,7 +412,7 @@ func (q *modelQueue) rest(m *modelMessage) {
 	q.change()
 	q.moved(m.key)
 	q.joins(m)
-	m.state, m.deferred, m.nonce, m.durable = m.resting(), false, 0, false
+	m.state, m.deferred, m.nonce, m.durable, m.restored = m.resting(), false, 0, false, false
 }
 
 // release is rest, of a lock whose end a receiver can see in version if it was durable.
@@ -470,7 +471,7 @@ func (q *modelQueue) freeSession(id string, end func(*modelMessage)) {
 // A delivery has failed if fails says so: not one that did not arrive.
 func (q *modelQueue) tick(now time.Time, version int, fails func(*modelMessage) bool) {
 	end := func(m *modelMessage) {
-		if fails(m) {
+		if fails(m) && !m.restored {
 			q.fail(m, version)
 		} else {
 			q.release(m, version)

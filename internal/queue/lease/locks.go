@@ -127,6 +127,18 @@ func (ls *LockTable) BeginDurable(slot uint32, until int64) {
 	l.prev, l.next = ls.durable.Add(entries.SeqNo(slot), until), 0
 }
 
+// Restore makes a durable lock one that a replay has found. Its holder may not have been able
+// to renew it.
+func (ls *LockTable) Restore(slot uint32) { ls.All[slot].next = restored }
+
+// Restored reports whether a lock was found by a replay, and not renewed since.
+func (ls *LockTable) Restored(slot uint32) bool {
+	return ls.All[slot].List == Durable && ls.All[slot].next == restored
+}
+
+// restored is the next of a durable lock that was restored; they are in no ring.
+const restored = ^uint32(0)
+
 // RenewDurable starts a running lock again, as one that is logged.
 func (ls *LockTable) RenewDurable(slot uint32, now int64) {
 	ls.leave(slot)

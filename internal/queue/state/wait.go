@@ -171,6 +171,7 @@ func (q *Core) lockAgain(e *entries.Entry, l lease.Lock) {
 	e.Flags |= entries.FlagDelivered
 	e.StateIndex = q.Locks.Put(l)
 	q.Locks.BeginDurable(e.StateIndex, l.Until)
+	q.Locks.Restore(e.StateIndex)
 	q.ByState.Locked++
 	if !q.restore.inSnapshot {
 		q.Index.IncInFlight(e)

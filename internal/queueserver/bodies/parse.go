@@ -49,7 +49,10 @@ func Parse(reads []journal.Read, deadLetter bool) (m *message.Message, damaged b
 		if errors.Is(besideErr, journal.ErrFreed) || errors.Is(besideErr, journal.ErrClosed) {
 			return nil, false, besideErr
 		}
-		if b == nil {
+		switch {
+		case b == nil && !deadLetter: // the saved state: work must not begin again as if there were none
+			return nil, false, besideErr
+		case b == nil:
 			continue
 		}
 		if beside = b; err == nil {

@@ -317,6 +317,9 @@ func (m *forwarder) load(t *transfer, free func()) (sent bool) {
 		m.next() // settled meanwhile, or unreadable and a dead letter
 		return false
 	}
+	if d.Saved != (queue.Ref{}) {
+		msg = stateless(msg)
+	}
 	d.Unload() // until it is stored, what sends it has it
 	if t.failure != nil {
 		m.setAside(d, msg, reasonForward, errtext.Text(t.failure), free)
@@ -434,6 +437,16 @@ func (m *forwarder) setAside(d *queueserver.Delivery, msg *message.Message, reas
 	if err != nil {
 		done(nil, err)
 	}
+}
+
+// stateless removes the state that a consumer has saved from a message: it is of the queue in
+// which it was saved.
+func stateless(m *message.Message) *message.Message {
+	out, err := message.ParseStored(m.Edit(message.Edit{Properties: []message.Change{{Name: message.PropertyState, Remove: true}}}))
+	if err != nil {
+		return m
+	}
+	return out
 }
 
 // sourced writes into a forwarded dead letter where it came from.

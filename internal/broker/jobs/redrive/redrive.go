@@ -258,7 +258,11 @@ func (r *operation) send(c *chosen, done func(error)) {
 		}
 		r.release(c, err, done)
 	}
-	m, err := message.ParseStored(c.msg.Edit(dropDeadLetterReason))
+	edit := dropDeadLetterReason
+	if c.Saved != (queue.Ref{}) { // by those who looked at the dead letter
+		edit.Properties = append(slices.Clip(edit.Properties), message.Change{Name: message.PropertyState, Remove: true})
+	}
+	m, err := message.ParseStored(c.msg.Edit(edit))
 	if err != nil {
 		finish(err)
 		return
