@@ -25,6 +25,18 @@ func (r *rig) savedState(addr string) (string, bool) {
 	return string(b), ok
 }
 
+// saveState saves a state of the next message, and settles it.
+func (r *rig) saveState(addr, state string, o Outcome) {
+	r.t.Helper()
+	rec, k := r.receive(addr, 1, ReceiverOptions{})
+	d := <-k.ds
+	if _, err := r.SaveState(r.t.Context(), addr, d.Token, []byte(state)); err != nil {
+		r.t.Fatal(err)
+	}
+	r.settle(rec, d, o)
+	rec.Close()
+}
+
 // What the one who examines dead letters has saved is no state of the worker that gets them back.
 func TestRedriveLeavesTheStateOfTheDeadLetter(t *testing.T) {
 	r := start(t)
@@ -32,13 +44,7 @@ func TestRedriveLeavesTheStateOfTheDeadLetter(t *testing.T) {
 	d := message.Draft{Body: []byte("a")}
 	r.send("q", d.Message())
 	r.deadLetter("q", 1)
-	rec, k := r.receive("q/$DeadLetterQueue", 1, ReceiverOptions{})
-	dead := <-k.ds
-	if _, err := r.SaveState(t.Context(), "q/$DeadLetterQueue", dead.Token, []byte("examined")); err != nil {
-		t.Fatal(err)
-	}
-	r.settle(rec, dead, Outcome{Disposition: Release})
-	rec.Close()
+	r.saveState("q/$DeadLetterQueue", "examined", Outcome{Disposition: Release})
 	if got, err := r.Redrive(t.Context(), "q", Redrive{}); err != nil || got.Moved != 1 {
 		t.Fatalf("%+v %v", got, err)
 	}
@@ -54,13 +60,7 @@ func TestForwardedMessageAndItsDeadLetterHaveNoState(t *testing.T) {
 	r.queue(entity.Queue{Name: "q"})
 	d := message.Draft{Body: []byte("a")}
 	r.send("q", d.Message())
-	rec, k := r.receive("q", 1, ReceiverOptions{})
-	first := <-k.ds
-	if _, err := r.SaveState(t.Context(), "q", first.Token, []byte("step 7 of q")); err != nil {
-		t.Fatal(err)
-	}
-	r.settle(rec, first, Outcome{Disposition: Release})
-	rec.Close()
+	r.saveState("q", "step 7 of q", Outcome{Disposition: Release})
 	q := *r.Entity("q").Definition().Queue
 	q.ForwardTo = "b"
 	if _, err := r.UpdateQueue(t.Context(), q); err != nil {
@@ -79,13 +79,7 @@ func TestStateThatIsGivenBackIsTheLast(t *testing.T) {
 	r.queue(entity.Queue{Name: "q"})
 	d := message.Draft{Body: []byte("a")}
 	r.send("q", d.Message())
-	rec, k := r.receive("q", 1, ReceiverOptions{})
-	first := <-k.ds
-	if _, err := r.SaveState(t.Context(), "q", first.Token, []byte("5")); err != nil {
-		t.Fatal(err)
-	}
-	r.settle(rec, first, Outcome{Disposition: Release, Properties: []message.Change{{Name: message.PropertyState, Value: codec.Binary([]byte("9"))}}})
-	rec.Close()
+	r.saveState("q", "5", Outcome{Disposition: Release, Properties: []message.Change{{Name: message.PropertyState, Value: codec.Binary([]byte("9"))}}})
 	if s, _ := r.savedState("q"); s != "9" {
 		t.Errorf("the state is %q, want the one that was given back last, 9", s)
 	}
@@ -147,16 +141,10 @@ func TestUnreadableStateIsNotSilentlyForgotten(t *testing.T) {
 	r.queue(entity.Queue{Name: "q"})
 	d := message.Draft{Body: []byte("a")}
 	r.send("q", d.Message())
-	rec, k := r.receive("q", 1, ReceiverOptions{})
-	first := <-k.ds
-	if _, err := r.SaveState(t.Context(), "q", first.Token, []byte("step-seven-of-nine")); err != nil {
-		t.Fatal(err)
-	}
-	r.settle(rec, first, Outcome{Disposition: Release})
-	rec.Close()
+	r.saveState("q", "step-seven-of-nine", Outcome{Disposition: Release})
 	r = r.restart()
 	r.damage("step-seven-of-nine")
-	_, k = r.receive("q", 1, ReceiverOptions{})
+	_, k := r.receive("q", 1, ReceiverOptions{})
 	got := <-k.ds
 	m, err := got.Message()
 	if err != nil {
