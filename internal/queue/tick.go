@@ -21,8 +21,7 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 
 // TickShort is Tick on a disk that has space for settlements only. Locks end as they do in a
 // crash: no failed delivery is counted, which needs no record. The end of a durable lock is in
-// the record of its beginning. What else it writes is part
-// of Settling.
+// the record of its beginning. What else it writes is part of Settling.
 func (q *Queue) TickShort(now time.Time, out *Effects) (more bool) {
 	return q.tick(now, q.endUncounted, q.endUncounted, out)
 }
